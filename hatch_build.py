@@ -84,7 +84,7 @@ def find_node() -> tuple[list[str], list[str]]:
     found = _node_on_path() or _packaged_node()
     if found is None:
         raise RuntimeError(
-            f"building the view needs Node.js {NODE_MAJOR_MIN} or newer: install it, or the pip package {NODE_PACKAGE!r}"
+            f"building the view needs Node.js {NODE_MAJOR_MIN} or newer: install it, or {NODE_PACKAGE!r} with pip"
         )
     return found
 

@@ -1,0 +1,48 @@
+"""The built view: the JavaScript bundle, Graphviz as wasm, and the page's template."""
+
+from __future__ import annotations
+
+import functools
+import gzip
+from pathlib import Path
+
+_PACKAGE = Path(__file__).parent
+
+
+def script() -> str:
+    """The bundle, one ES module.
+
+    Raises:
+        FileNotFoundError: the bundle was not built.
+    """
+    return _static("atlas.js").decode("utf-8")
+
+
+@functools.cache
+def packed_script() -> bytes:
+    """The bundle, gzip; equal bytes for equal content."""
+    return gzip.compress(_static("atlas.js"), mtime=0)
+
+
+@functools.cache
+def packed_wasm() -> bytes:
+    """Graphviz, gzip; equal bytes for equal content."""
+    return gzip.compress(_static("viz.wasm"), mtime=0)
+
+
+def template() -> str:
+    """The markup of a page, with its placeholders."""
+    packaged = _PACKAGE / "templates" / "page.html"
+    # In an editable install the template stays where it is in the repository.
+    found = packaged if packaged.is_file() else _PACKAGE.parents[1] / "templates" / "page.html"
+    return found.read_text(encoding="utf-8")
+
+
+def _static(name: str) -> bytes:
+    file = _PACKAGE / "static" / name
+    if not file.is_file():
+        raise FileNotFoundError(
+            f"torchatlas/static/{name} is missing: this is a source tree whose view was not built; "
+            "run `pip install .`, or `npm ci && node js/build.mjs`"
+        )
+    return file.read_bytes()
