@@ -1,0 +1,151 @@
+"""Who imports whom: the rules that keep the parts apart. Reads import statements, runs nothing."""
+
+import ast
+import re
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PYTHON = ROOT / "python" / "torchatlas"
+JS = ROOT / "js" / "src"
+
+MAY_IMPORT_TORCH = {"structure", "functions", "record", "tracer", "trace", "surgery", "crash"}
+ENTRIES = {"widget", "page", "headless", "atlas"}
+# What each may import of our own; modules that are not named here are leaves that anyone may read.
+PYTHON_RULES = {
+    "graph": set(),
+    "options": set(),
+    "schema": {"graph"},
+    "query": {"graph"},
+    "text": {"graph"},
+    "dot": {"graph", "text"},
+    "widget": {"graph", "schema", "options", "bundle"},
+    "page": {"graph", "schema", "options", "bundle"},
+}
+JS_RULES = {
+    "visible": {"schema", "format"},
+    "scopes": {"visible"},
+    "layout": {"scopes", "engine", "measure", "visible"},
+}
+DRAWING = {"paint", "svg", "interact", "panel"}
+
+
+def python_imports(path: Path) -> set[str]:
+    """Full names of the modules that a file imports, types included."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name}: relative import"
+            found |= {node.module or ""} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def python_modules() -> dict[str, set[str]]:
+    return {path.stem: python_imports(path) for path in PYTHON.rglob("*.py")}
+
+
+def own(imported: set[str]) -> set[str]:
+    """Modules of ours among what is imported, by their plain names."""
+    ours = {path.stem for path in PYTHON.rglob("*.py")} - {"__init__", "_version"}
+    return {name.split(".")[1] for name in imported if name.startswith("torchatlas.")} & ours
+
+
+def outside(imported: set[str]) -> set[str]:
+    return {name.split(".")[0] for name in imported}
+
+
+def js_imports(path: Path) -> list[str]:
+    """What a JavaScript file imports or re-exports; imports in JSDoc comments are types and do not count."""
+    code = re.sub(r"/\*.*?\*/", "", path.read_text(encoding="utf-8"), flags=re.S)
+    return re.findall(
+        r"""(?:^|[;\s])(?:import|export)\s[^;'"]*?from\s*["']([^"']+)["']|import\s*["']([^"']+)["']""", code
+    )
+
+
+def js_modules() -> dict[str, set[str]]:
+    """Module path below js/src, without suffix, to what it imports: such a path, or a package's name."""
+    modules = {}
+    for path in JS.rglob("*.js"):
+        found = {first or second for first, second in js_imports(path)}
+        modules[key(path)] = {key((path.parent / name).resolve()) if name.startswith(".") else name for name in found}
+    return modules
+
+
+def key(path: Path) -> str:
+    return path.relative_to(JS).with_suffix("").as_posix()
+
+
+def part(name: str) -> str:
+    """A module's part: its folder where it has one (`engine/viz` is of `engine`, `view/state` of `view`)."""
+    return name.split("/")[0]
+
+
+def test_only_the_tracing_side_imports_torch() -> None:
+    users = {name for name, imported in python_modules().items() if "torch" in outside(imported)}
+    assert users <= MAY_IMPORT_TORCH
+
+
+def test_only_widget_imports_anywidget() -> None:
+    users = {name for name, imported in python_modules().items() if outside(imported) & {"anywidget", "traitlets"}}
+    assert users == {"widget"}
+
+
+def test_graph_imports_the_standard_library_only() -> None:
+    assert outside(python_imports(PYTHON / "graph.py")) <= {"__future__", "collections", "dataclasses", "types"}
+
+
+def test_python_modules_import_what_they_may() -> None:
+    modules = python_modules()
+    wrong = {name: own(modules[name]) - allowed for name, allowed in PYTHON_RULES.items() if name in modules}
+    assert {name: extra for name, extra in wrong.items() if extra} == {}
+
+
+def test_python_imports_have_no_cycle() -> None:
+    modules = python_modules()
+    modules.pop("__init__")
+    order = {name: own(imported) - {name} for name, imported in modules.items()}
+    # trace.save and trace.show reach up to the outputs when called, and display names Trace as a type.
+    order["trace"] -= {"display", "export"}
+    list(TopologicalSorter(order).static_order())
+
+
+def test_init_holds_public_names_only() -> None:
+    body = ast.parse((PYTHON / "__init__.py").read_text(encoding="utf-8")).body
+    kinds = {type(statement) for statement in body[1:]}
+    assert kinds <= {ast.ImportFrom, ast.Assign}
+    assert [t.id for s in body if isinstance(s, ast.Assign) for t in s.targets if isinstance(t, ast.Name)] == [
+        "__all__"
+    ]
+
+
+def test_only_one_javascript_module_imports_graphviz() -> None:
+    assert {name for name, imported in js_modules().items() if "@viz-js/viz" in imported} == {"engine/viz"}
+
+
+def test_javascript_modules_import_what_they_may() -> None:
+    modules = js_modules()
+    assert {"visible", "scopes", "layout"} <= set(modules)
+    leaves = {name for name, imported in modules.items() if not any(i in modules for i in imported)}
+    for name, allowed in JS_RULES.items():
+        ours = {i for i in modules[name] if i in modules}
+        assert {part(i) for i in ours - leaves} <= allowed, name
+
+
+def test_drawing_modules_import_neither_each_other_nor_layout() -> None:
+    for name, imported in js_modules().items():
+        if part(name) in DRAWING:
+            assert {part(i) for i in imported} & (DRAWING - {part(name)} | {"layout"}) == set(), name
+
+
+def test_only_entries_and_view_import_view() -> None:
+    users = {name for name, imported in js_modules().items() if any(part(i) == "view" for i in imported)}
+    assert {name for name in users if part(name) != "view"} <= ENTRIES
+
+
+def test_javascript_imports_have_no_cycle() -> None:
+    modules = js_modules()
+    list(
+        TopologicalSorter({name: {i for i in found if i in modules} for name, found in modules.items()}).static_order()
+    )
