@@ -1,0 +1,331 @@
+/**
+ * Scene to canvas. Each frame paints only what is in view and only as much of it as can be seen: text above a legible
+ * size, shapes above a few pixels, below that solid blocks with overlapping ones merged. No listeners, no state: painting
+ * the same frame twice changes nothing.
+ *
+ * @typedef {import("./types.js").Scene} Scene
+ * @typedef {import("./types.js").Box} Box
+ * @typedef {import("./types.js").Graph} Graph
+ * @typedef {import("./theme.js").Palette} Palette
+ * @typedef {import("./spatial.js").Spatial} Spatial
+ * @typedef {import("./marks.js").Mark} Mark
+ * @typedef {import("./marks.js").FontName} FontName
+ *
+ * @typedef {Object} Emphasis what stands out at the moment; indices into scene.boxes and scene.routes
+ * @property {Set<number>} selected
+ * @property {number} hovered box, or -1
+ * @property {Set<number>} hits
+ * @property {Map<number, number>} upstream routes that lead to the selection, with the steps to it (0: ends there)
+ * @property {Map<number, number>} downstream routes that lead away from it, with the steps from it
+ * @property {(box: Box) => string | null} colourOf
+ * @property {(box: Box) => boolean} hasNote
+ *
+ * @typedef {Object} Frame
+ * @property {Spatial} spatial
+ * @property {Graph} graph
+ * @property {Palette} palette
+ * @property {Emphasis} emphasis
+ * @property {{x: number, y: number, k: number}} transform scene to CSS px
+ * @property {number} width CSS px
+ * @property {number} height CSS px
+ * @property {number} ratio device pixels per CSS px
+ * @property {Float32Array | null} boxAlpha opacity of each box while moving; null when at rest
+ * @property {Float32Array | null} routeAlpha
+ */
+import { arrowPath, boxMarks, FONTS, labelMark, routePath, routeWidth } from "./marks.js";
+import { familyOf, levelFill } from "./theme.js";
+import { visitBoxes, visitRoutes } from "./spatial.js";
+
+/** Scale from which text is painted; names are 12.5 px at scale 1, so about 5 px high. */
+const TEXT_SCALE = 0.42;
+/** Scale from which outlines, bars and chevrons are painted. */
+const SHAPE_SCALE = 0.2;
+/** Boxes smaller than this on screen are solid blocks, and what is inside them is left out. CSS px. */
+const BLOCK_PX = 3;
+/** Routes shorter than this on screen are left out. CSS px. */
+const ROUTE_PX = 5;
+
+/** @type {Record<FontName, string>} */
+const CSS_FONTS = /** @type {any} */ (
+  Object.fromEntries(Object.entries(FONTS).map(([name, font]) => [name, `${font.weight} ${font.size}px ${font.family}`]))
+);
+
+/**
+ * @param {CanvasRenderingContext2D} context
+ * @param {Frame} frame
+ */
+export function paint(context, frame) {
+  const { transform, ratio, palette, width, height } = frame;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  context.globalAlpha = 1;
+  context.fillStyle = palette.background;
+  context.fillRect(0, 0, width, height);
+  context.setTransform(ratio * transform.k, 0, 0, ratio * transform.k, ratio * transform.x, ratio * transform.y);
+  context.lineCap = "round";
+  context.lineJoin = "round";
+  const area = {
+    left: -transform.x / transform.k,
+    top: -transform.y / transform.k,
+    right: (width - transform.x) / transform.k,
+    bottom: (height - transform.y) / transform.k,
+  };
+  const found = collect(frame, area);
+  if (transform.k < SHAPE_SCALE) paintBlocks(context, frame, found);
+  else paintInFull(context, frame, found);
+}
+
+/** @typedef {{panels: number[], leaves: number[], blocks: number[], routes: number[]}} Found */
+
+/** @type {(frame: Frame, area: import("./spatial.js").Area) => Found} */
+function collect(frame, area) {
+  const { spatial, transform } = frame;
+  /** @type {Found} */
+  const found = { panels: [], leaves: [], blocks: [], routes: [] };
+  visitBoxes(spatial, area, BLOCK_PX / transform.k, (index, isWhole) => {
+    if (isWhole) found.blocks.push(index);
+    else if (spatial.scene.boxes[index]?.item.isOpen) found.panels.push(index);
+    else found.leaves.push(index);
+  });
+  visitRoutes(spatial, area, ROUTE_PX / transform.k, (index) => found.routes.push(index));
+  return found;
+}
+
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, found: Found) => void} */
+function paintInFull(context, frame, found) {
+  const { spatial, graph, palette, transform } = frame;
+  const withText = transform.k >= TEXT_SCALE;
+  const paintBox = (/** @type {number} */ index) => {
+    const box = /** @type {Box} */ (spatial.scene.boxes[index]);
+    context.globalAlpha = frame.boxAlpha?.[index] ?? 1;
+    for (const mark of boxMarks(box, graph, palette, lookOf(frame, index, box))) {
+      if (withText || mark.kind !== "text") paintMark(context, mark);
+    }
+  };
+  for (const index of found.panels) paintBox(index);
+  paintRoutes(context, frame, found.routes, true);
+  for (const index of found.leaves) paintBox(index);
+  context.globalAlpha = 1;
+  if (found.blocks.length > 0) paintBlocks(context, frame, { ...found, panels: [], leaves: [], routes: [] });
+  if (transform.k < TEXT_SCALE) return;
+  for (const index of found.routes) {
+    const route = spatial.scene.routes[index];
+    if (!route?.label) continue;
+    context.globalAlpha = frame.routeAlpha?.[index] ?? 1;
+    const mark = labelMark(route, palette, levelFill(palette, spatial.ground[index] ?? -1), routeColour(frame, index, palette.muted));
+    if (mark) paintMark(context, mark);
+  }
+  context.globalAlpha = 1;
+}
+
+/** @type {(frame: Frame, index: number, box: Box) => import("./marks.js").BoxLook} */
+function lookOf(frame, index, box) {
+  const { emphasis } = frame;
+  return {
+    isSelected: emphasis.selected.has(index),
+    isHovered: emphasis.hovered === index,
+    isHit: emphasis.hits.has(index),
+    colour: emphasis.colourOf(box),
+    hasNote: emphasis.hasNote(box),
+  };
+}
+
+/** @type {(frame: Frame, index: number, plain: string) => string} */
+function routeColour(frame, index, plain) {
+  const { emphasis, palette, spatial } = frame;
+  const up = emphasis.upstream.get(index);
+  if (up !== undefined) return up === 0 ? palette.upstream : palette.farUpstream;
+  const down = emphasis.downstream.get(index);
+  if (down !== undefined) return down === 0 ? palette.downstream : palette.farDownstream;
+  const route = spatial.scene.routes[index];
+  const isTouched = emphasis.hovered >= 0 && (route?.tail === emphasis.hovered || route?.head === emphasis.hovered);
+  return isTouched ? palette.selected : plain;
+}
+
+/**
+ * Emphasised routes come last, so that plain ones don't cross over them.
+ *
+ * @type {(context: CanvasRenderingContext2D, frame: Frame, indices: number[], withArrows: boolean) => void}
+ */
+function paintRoutes(context, frame, indices, withArrows) {
+  const { palette, spatial } = frame;
+  const strong = /** @type {[number, string][]} */ ([]);
+  for (const index of indices) {
+    const colour = routeColour(frame, index, palette.edge);
+    if (colour === palette.edge) paintRoute(context, frame, index, colour, withArrows, 0);
+    else strong.push([index, colour]);
+  }
+  for (const [index, colour] of strong) paintRoute(context, frame, index, colour, withArrows, 0.8);
+  context.globalAlpha = spatial.scene.routes.length > 0 ? 1 : context.globalAlpha;
+}
+
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, index: number, colour: string, withArrow: boolean, extra: number) => void} */
+function paintRoute(context, frame, index, colour, withArrow, extra) {
+  const route = frame.spatial.scene.routes[index];
+  if (!route) return;
+  const alpha = frame.routeAlpha?.[index] ?? 1;
+  if (alpha <= 0) return;
+  context.globalAlpha = alpha;
+  context.strokeStyle = colour;
+  context.lineWidth = Math.max(routeWidth(route) + extra, 0.7 / frame.transform.k);
+  context.stroke(pathOf(route, routePath));
+  if (!withArrow) return;
+  context.fillStyle = colour;
+  context.fill(pathOf(route, arrowPath));
+}
+
+/**
+ * Paths at rest are the same on every frame: they are kept with the route, which a new layout replaces.
+ *
+ * @type {WeakMap<Function, WeakMap<object, Path2D>>}
+ */
+const paths = new WeakMap();
+
+/** @type {(route: import("./types.js").Route, build: (route: import("./types.js").Route) => string) => Path2D} */
+function pathOf(route, build) {
+  let kept = paths.get(build);
+  if (!kept) paths.set(build, (kept = new WeakMap()));
+  let path = kept.get(route);
+  if (!path) kept.set(route, (path = new Path2D(build(route))));
+  return path;
+}
+
+/** @type {(context: CanvasRenderingContext2D, mark: Mark) => void} */
+function paintMark(context, mark) {
+  if (mark.kind === "text") {
+    paintText(context, mark);
+    return;
+  }
+  if (mark.dash) context.setLineDash(mark.dash);
+  if (mark.kind === "rect") {
+    context.beginPath();
+    context.roundRect(mark.x, mark.y, Math.max(mark.width, 0), Math.max(mark.height, 0), Math.max(mark.radius, 0));
+    if (mark.fill) context.fillStyle = mark.fill;
+    if (mark.fill) context.fill();
+    if (mark.stroke) strokeWith(context, mark);
+  } else {
+    const path = new Path2D(mark.d);
+    if (mark.fill) context.fillStyle = mark.fill;
+    if (mark.fill) context.fill(path);
+    if (mark.stroke) strokeWith(context, mark, path);
+  }
+  if (mark.dash) context.setLineDash([]);
+}
+
+/** @type {(context: CanvasRenderingContext2D, mark: {stroke?: string, lineWidth?: number}, path?: Path2D) => void} */
+function strokeWith(context, mark, path) {
+  context.strokeStyle = /** @type {string} */ (mark.stroke);
+  context.lineWidth = mark.lineWidth ?? 1;
+  if (path) context.stroke(path);
+  else context.stroke();
+}
+
+/** @type {(context: CanvasRenderingContext2D, mark: import("./marks.js").TextMark) => void} */
+function paintText(context, mark) {
+  context.textBaseline = "alphabetic";
+  context.textAlign = "left";
+  let room = mark.maxWidth ?? Infinity;
+  const pieces = mark.runs.map((run) => {
+    const text = elide(context, run, room);
+    const width = textWidth(context, text, run.font);
+    room -= width;
+    return { ...run, text, width };
+  });
+  const total = pieces.reduce((sum, piece) => sum + piece.width, 0);
+  let x = mark.x - (mark.anchor === "middle" ? total / 2 : mark.anchor === "end" ? total : 0);
+  for (const piece of pieces) {
+    context.font = CSS_FONTS[piece.font];
+    if (mark.halo) {
+      context.strokeStyle = mark.halo;
+      context.lineWidth = 4;
+      context.strokeText(piece.text, x, mark.y);
+    }
+    context.fillStyle = piece.fill;
+    context.fillText(piece.text, x, mark.y);
+    x += piece.width;
+  }
+}
+
+/** @type {Map<string, number>} measured once per text and font; a page draws the same few words again and again */
+const widths = new Map();
+const MOST_WIDTHS = 20000;
+
+/** @type {(context: CanvasRenderingContext2D, text: string, font: FontName) => number} */
+function textWidth(context, text, font) {
+  const key = `${font} ${text}`;
+  const known = widths.get(key);
+  if (known !== undefined) return known;
+  context.font = CSS_FONTS[font];
+  const width = context.measureText(text).width;
+  if (widths.size > MOST_WIDTHS) widths.clear();
+  widths.set(key, width);
+  return width;
+}
+
+/** @type {(context: CanvasRenderingContext2D, run: import("./marks.js").Run, room: number) => string} */
+function elide(context, run, room) {
+  if (textWidth(context, run.text, run.font) <= room + 0.5) return run.text;
+  let low = 0;
+  let high = run.text.length;
+  while (low < high) {
+    const middle = Math.ceil((low + high) / 2);
+    if (textWidth(context, `${run.text.slice(0, middle)}…`, run.font) <= room) low = middle;
+    else high = middle - 1;
+  }
+  return low === 0 ? "" : `${run.text.slice(0, low)}…`;
+}
+
+/**
+ * Far away: panels as plain rectangles, everything else as blocks of its colour; blocks that fall on a cell of the screen
+ * that already has one are left out.
+ *
+ * @type {(context: CanvasRenderingContext2D, frame: Frame, found: Found) => void}
+ */
+function paintBlocks(context, frame, found) {
+  const { spatial, transform, palette, width, height } = frame;
+  const { boxes } = spatial.scene;
+  const line = 1 / transform.k;
+  for (const index of found.panels) {
+    const box = /** @type {Box} */ (boxes[index]);
+    context.fillStyle = levelFill(palette, box.item.depth);
+    context.fillRect(box.x, box.y, box.width, box.height);
+    context.strokeStyle = palette.line;
+    context.lineWidth = line;
+    context.strokeRect(box.x, box.y, box.width, box.height);
+  }
+  paintRoutes(context, frame, found.routes, false);
+  const cell = 2;
+  const columns = Math.ceil(width / cell) + 2;
+  const taken = new Uint8Array(columns * (Math.ceil(height / cell) + 2));
+  let last = "";
+  const block = (/** @type {number} */ index) => {
+    const box = /** @type {Box} */ (boxes[index]);
+    const column = Math.floor((box.x * transform.k + transform.x) / cell);
+    const row = Math.floor((box.y * transform.k + transform.y) / cell);
+    const special = frame.emphasis.selected.has(index) || frame.emphasis.hits.has(index);
+    if (!special && column >= 0 && row >= 0 && column < columns) {
+      const at = row * columns + column;
+      if (taken[at]) return;
+      taken[at] = 1;
+    }
+    const colour = blockColour(frame, index, box);
+    if (colour !== last) context.fillStyle = last = colour;
+    const least = special ? 4 * line : line;
+    context.fillRect(box.x, box.y, Math.max(box.width, least), Math.max(box.height, least));
+  };
+  for (const index of found.blocks) block(index);
+  for (const index of found.leaves) block(index);
+}
+
+/** @type {(frame: Frame, index: number, box: Box) => string} */
+function blockColour(frame, index, box) {
+  const { emphasis, graph, palette } = frame;
+  if (emphasis.selected.has(index)) return palette.selected;
+  if (emphasis.hits.has(index)) return palette.hit;
+  const row = box.item.kind === "node" ? graph.nodes[box.item.id] : graph.calls[box.item.id];
+  if (row?.status === "failed") return palette.bad;
+  const colour = emphasis.colourOf(box);
+  if (colour) return colour;
+  if (box.item.kind !== "node") return palette.families[familyOf(/** @type {any} */ (row)?.type ?? "")];
+  const kind = /** @type {any} */ (row)?.kind;
+  return kind === "input" || kind === "output" || kind === "parameter" || kind === "buffer" ? palette[/** @type {"input"} */ (kind)] : palette.outline;
+}

@@ -1,0 +1,187 @@
+/**
+ * Where boxes and routes of a scene lie, packed for questions that are asked on every frame: what is in this rectangle,
+ * what is under this point. Pure.
+ *
+ * @typedef {import("./types.js").Scene} Scene
+ *
+ * @typedef {Object} Spatial
+ * @property {Scene} scene
+ * @property {Int32Array} order indices of boxes, each followed by everything inside it
+ * @property {Int32Array} after position in `order` behind the last box inside
+ * @property {Float32Array} boxes left, top, right, bottom of each position in `order`, with what sticks out
+ * @property {Float32Array} routes left, top, right, bottom of each route, label included
+ * @property {Int32Array} ground depth of the panel that each route's label lies on; -1 for the background
+ * @property {Map<string, number>} indexByName name of an item to the index of its box
+ * @property {Int32Array[]} routesOf routes that touch each box
+ *
+ * @typedef {{left: number, top: number, right: number, bottom: number}} Area
+ */
+
+/** How far shadows of stacks, marks and thick lines reach beyond a box or a route, in px. */
+const REACH = 10;
+
+/**
+ * @param {Scene} scene
+ * @returns {Spatial}
+ */
+export function buildSpatial(scene) {
+  const { order, after } = nestedOrder(scene);
+  const boxes = new Float32Array(order.length * 4);
+  order.forEach((index, position) => {
+    const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
+    boxes.set([box.x - REACH, box.y - REACH, box.x + box.width + REACH, box.y + box.height + REACH], position * 4);
+  });
+  const indexByName = new Map(scene.boxes.map((box, index) => [box.item.name, index]));
+  const ground = Int32Array.from(scene.routes, (route) => groundDepth(scene, route));
+  return { scene, order, after, boxes, routes: routeAreas(scene), ground, indexByName, routesOf: routesByBox(scene) };
+}
+
+/** @param {Scene} scene */
+function nestedOrder(scene) {
+  const count = scene.boxes.length;
+  const children = /** @type {number[][]} */ (Array.from({ length: count + 1 }, () => []));
+  scene.boxes.forEach((box, index) => children[box.parent + 1]?.push(index));
+  const order = new Int32Array(count);
+  const after = new Int32Array(count);
+  let position = 0;
+  // An explicit stack: models nest deeper than some engines' call stacks like.
+  const stack = [{ box: -1, start: -1, next: 0 }];
+  while (stack.length > 0) {
+    const top = /** @type {{box: number, start: number, next: number}} */ (stack[stack.length - 1]);
+    const child = children[top.box + 1]?.[top.next];
+    if (child === undefined) {
+      if (top.start >= 0) after[top.start] = position;
+      stack.pop();
+      continue;
+    }
+    top.next += 1;
+    order[position] = child;
+    stack.push({ box: child, start: position, next: 0 });
+    position += 1;
+  }
+  return { order, after };
+}
+
+/** @param {Scene} scene */
+function routeAreas(scene) {
+  const areas = new Float32Array(scene.routes.length * 4);
+  scene.routes.forEach((route, index) => {
+    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
+    for (let i = 0; i + 1 < route.points.length; i += 2) {
+      const x = /** @type {number} */ (route.points[i]);
+      const y = /** @type {number} */ (route.points[i + 1]);
+      left = Math.min(left, x);
+      right = Math.max(right, x);
+      top = Math.min(top, y);
+      bottom = Math.max(bottom, y);
+    }
+    const { label } = route;
+    if (label) {
+      left = Math.min(left, label.x);
+      right = Math.max(right, label.x + label.width);
+      top = Math.min(top, label.y);
+      bottom = Math.max(bottom, label.y + label.height);
+    }
+    areas.set([left - REACH, top - REACH, right + REACH, bottom + REACH], index * 4);
+  });
+  return areas;
+}
+
+/**
+ * @param {Scene} scene
+ * @param {import("./types.js").Route} route
+ */
+function groundDepth(scene, route) {
+  const { label } = route;
+  if (!label) return -1;
+  const x = label.x + label.width / 2;
+  const y = label.y + label.height / 2;
+  for (let index = route.tail, guard = 0; index >= 0 && guard < scene.boxes.length; guard += 1) {
+    const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
+    if (box.item.isOpen && x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height) return box.item.depth;
+    index = box.parent;
+  }
+  return -1;
+}
+
+/** @param {Scene} scene */
+function routesByBox(scene) {
+  const found = /** @type {number[][]} */ (scene.boxes.map(() => []));
+  scene.routes.forEach((route, index) => {
+    found[route.tail]?.push(index);
+    if (route.head !== route.tail) found[route.head]?.push(index);
+  });
+  return found.map((list) => Int32Array.from(list));
+}
+
+/**
+ * Visit the boxes that touch an area, parents before children. Boxes whose larger side is below `smallest` are visited
+ * as a whole: nothing inside them is.
+ *
+ * @param {Spatial} spatial
+ * @param {Area} area
+ * @param {number} smallest px of the scene
+ * @param {(index: number, isWhole: boolean) => void} visit
+ */
+export function visitBoxes(spatial, area, smallest, visit) {
+  const { order, after, boxes } = spatial;
+  const limit = smallest + 2 * REACH;
+  for (let position = 0; position < order.length; ) {
+    const at = position * 4;
+    const left = /** @type {number} */ (boxes[at]);
+    const top = /** @type {number} */ (boxes[at + 1]);
+    const right = /** @type {number} */ (boxes[at + 2]);
+    const bottom = /** @type {number} */ (boxes[at + 3]);
+    const end = /** @type {number} */ (after[position]);
+    if (right < area.left || left > area.right || bottom < area.top || top > area.bottom) {
+      position = end;
+      continue;
+    }
+    const isWhole = right - left < limit && bottom - top < limit;
+    visit(/** @type {number} */ (order[position]), isWhole);
+    position = isWhole ? end : position + 1;
+  }
+}
+
+/**
+ * Visit the routes that touch an area and are longer than `smallest` in one direction.
+ *
+ * @param {Spatial} spatial
+ * @param {Area} area
+ * @param {number} smallest px of the scene
+ * @param {(index: number) => void} visit
+ */
+export function visitRoutes(spatial, area, smallest, visit) {
+  const { routes } = spatial;
+  const limit = smallest + 2 * REACH;
+  for (let at = 0; at < routes.length; at += 4) {
+    const left = /** @type {number} */ (routes[at]);
+    const top = /** @type {number} */ (routes[at + 1]);
+    const right = /** @type {number} */ (routes[at + 2]);
+    const bottom = /** @type {number} */ (routes[at + 3]);
+    if (right < area.left || left > area.right || bottom < area.top || top > area.bottom) continue;
+    if (right - left < limit && bottom - top < limit) continue;
+    visit(at / 4);
+  }
+}
+
+/**
+ * The innermost box under a point.
+ *
+ * @param {Spatial} spatial
+ * @param {number} x px of the scene
+ * @param {number} y px of the scene
+ * @returns {number} index of the box; -1 for none
+ */
+export function boxAt(spatial, x, y) {
+  const { order, after, scene } = spatial;
+  let found = -1;
+  for (let position = 0; position < order.length; ) {
+    const index = /** @type {number} */ (order[position]);
+    const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
+    const isInside = x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height;
+    if (isInside) found = index;
+    position = isInside ? position + 1 : /** @type {number} */ (after[position]);
+  }
+  return found;
+}
