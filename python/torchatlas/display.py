@@ -6,7 +6,6 @@ import os
 import re
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -131,7 +130,7 @@ def trace_model(
     kwargs: Mapping[str, Any] | None = None,
     *,
     show_non_gradient_nodes: bool | None = None,
-    collapse_modules_after_depth: int = 1,
+    collapse_modules_after_depth: int | None = None,
     forced_module_tracing_depth: int | None = None,
     height: int = 600,
     width: int | None = None,
@@ -155,7 +154,7 @@ def trace_model(
             anything else, a list too, is the one positional argument.
         kwargs: keyword arguments of `forward`.
         show_non_gradient_nodes: whether constants are drawn; None leaves it to the view, which can change it later.
-        collapse_modules_after_depth: levels of modules that are open at the start.
+        collapse_modules_after_depth: levels of modules that are open at the start; None opens what fits a first look.
         forced_module_tracing_depth: the most levels that are open at the start. torchvista stops recording there;
             here nothing is lost, so deeper modules still open.
         height: height of the view in px.
@@ -217,7 +216,7 @@ def _show_partial(partial: Trace, options: ViewOptions, target: Path | None) -> 
     try:
         _show_and_export(partial, options, target)
     except Exception as error:  # noqa: BLE001 # the user's own exception must not be replaced by ours
-        warnings.warn(f"the partial graph could not be shown: {error!r}", RuntimeWarning, stacklevel=3)
+        print(f"torchatlas: the partial graph could not be shown: {error!r}", file=sys.stderr)
 
 
 def _require_model(model: object) -> None:
@@ -230,7 +229,7 @@ def _require_model(model: object) -> None:
 def _view_options(
     *,
     show_non_gradient_nodes: bool | None,
-    collapse_modules_after_depth: int,
+    collapse_modules_after_depth: int | None,
     forced_module_tracing_depth: int | None,
     height: int,
     width: int | None,
@@ -238,11 +237,13 @@ def _view_options(
     theme: Literal["auto", "light", "dark"],
 ) -> ViewOptions:
     """The view's options, checked under the names that the caller used."""
-    require_integer("collapse_modules_after_depth", collapse_modules_after_depth, at_least=0)
-    depth = collapse_modules_after_depth
-    if forced_module_tracing_depth is not None:
-        require_integer("forced_module_tracing_depth", forced_module_tracing_depth, at_least=0)
-        depth = min(depth, forced_module_tracing_depth)
+    depths = {
+        "collapse_modules_after_depth": collapse_modules_after_depth,
+        "forced_module_tracing_depth": forced_module_tracing_depth,
+    }
+    given = {name: value for name, value in depths.items() if value is not None}
+    for name, value in given.items():
+        require_integer(name, value, at_least=0)
     for name, value in (
         ("show_non_gradient_nodes", show_non_gradient_nodes),
         ("show_compressed_view", show_compressed_view),
@@ -250,7 +251,7 @@ def _view_options(
         if value is not None:
             require_boolean(name, value)
     return ViewOptions(
-        depth=depth,
+        depth=min(given.values(), default=None),
         height=height,
         width=width,
         theme=theme,

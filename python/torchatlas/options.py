@@ -13,7 +13,8 @@ class ViewOptions:
     """Options of one view.
 
     Attributes:
-        depth: levels of module calls that are open at the start; 0 shows the outermost call's own content.
+        depth: levels of module calls that are open at the start, 0 for the outermost call's own content only; None
+            opens what fits a first look.
         height: height of the view in px; a saved page fills its window whatever this says.
         width: width of the view in px; None for the width of the cell.
         theme: `light`, `dark`, or `auto` to follow the notebook or the system.
@@ -25,7 +26,7 @@ class ViewOptions:
         ValueError: an option has a value outside its range.
     """
 
-    depth: int = 1
+    depth: int | None = None
     height: int = 600
     width: int | None = None
     theme: Theme = "auto"
@@ -33,10 +34,10 @@ class ViewOptions:
     fold_repeats: bool | None = None
 
     def __post_init__(self) -> None:
-        require_integer("depth", self.depth, at_least=0)
         require_integer("height", self.height, at_least=1)
-        if self.width is not None:
-            require_integer("width", self.width, at_least=1)
+        for name, least in (("depth", 0), ("width", 1)):
+            if getattr(self, name) is not None:
+                require_integer(name, getattr(self, name), at_least=least)
         if self.theme not in get_args(Theme):
             raise ValueError(f"theme must be one of {', '.join(get_args(Theme))}, got {self.theme!r}")
         for name in ("show_constants", "fold_repeats"):
