@@ -107,7 +107,7 @@ function byDepth(palette, items) {
 
 /** @type {(palette: Palette, title: string, items: Item[], valueOf: (item: Item) => number | undefined, format: (value: number) => string) => Colouring} */
 function byNumber(palette, title, items, valueOf, format) {
-  const values = items.map(valueOf).filter((value) => value !== undefined && Number.isFinite(value));
+  const values = items.map((item) => valueOf(item) ?? NaN).filter(Number.isFinite);
   const low = values.reduce((least, value) => Math.min(least, value), Infinity);
   const high = values.reduce((most, value) => Math.max(most, value), -Infinity);
   const { ramp } = palette;

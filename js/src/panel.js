@@ -12,6 +12,9 @@
  * @property {(text: string) => Promise<boolean>} copy
  * @property {(name: string) => void} onGo select and show another node or call
  * @property {((name: string) => Promise<Values | null>) | null} values null without a kernel
+ * @property {{shown: number, total: number, members: number[]} | null} run the repetition that the call is a part of
+ * @property {(which: "all" | {from: number, to: number}) => void} onUnfold show members of a repeat one by one
+ * @property {() => void} onFold show the repetition as one box again
  */
 import { element, icon } from "./dom.js";
 import { formatBytes, formatMetric, formatSpec, metricLabel, significant } from "./format.js";
@@ -35,6 +38,7 @@ export function panelContent(document, graph, item, note, handlers) {
   return [
     heading(context),
     failureSection(context),
+    repeatSection(context),
     noteSection(document, [item.kind === "node" ? /** @type {GraphNode} */ (row).note : null, note]),
     dataSection(context),
     sourceSection(context),
@@ -108,6 +112,33 @@ function failureSection({ document, graph, item, row }) {
   ]);
 }
 
+/** @param {Context} context */
+function repeatSection({ document, item, handlers }) {
+  const { run } = handlers;
+  if (!run) return null;
+  const button = (/** @type {string} */ text, /** @type {() => void} */ act) => {
+    const made = element(document, "button", { type: "button", class: "act" }, [text]);
+    made.addEventListener("click", act);
+    return made;
+  };
+  if (item.kind !== "repeat") {
+    return section(document, "Repeats", [element(document, "div", { class: "acts" }, [`one of ${run.total} equal blocks`, button("Fold", handlers.onFold)])]);
+  }
+  const count = item.members.length;
+  const number = (/** @type {string} */ label, /** @type {number} */ value) =>
+    element(document, "input", { type: "number", min: 1, max: count, value, "aria-label": label });
+  const from = number("First block to show", 1);
+  const to = number("Last block to show", Math.min(3, count));
+  const showRange = () => {
+    const [first, last] = [Number(from.value), Number(to.value)].sort((a, b) => a - b);
+    handlers.onUnfold({ from: Math.max(/** @type {number} */ (first), 1) - 1, to: Math.min(/** @type {number} */ (last), count) });
+  };
+  return section(document, "Repeats", [
+    element(document, "div", { class: "acts" }, [`${count} equal blocks`, button("Show all", () => handlers.onUnfold("all"))]),
+    element(document, "div", { class: "acts" }, ["show", from, "to", to, button("Show", showRange)]),
+  ]);
+}
+
 /** @type {(document: Document, notes: (string | null)[]) => HTMLElement | null} */
 function noteSection(document, notes) {
   const given = notes.filter((text) => text);
@@ -149,7 +180,7 @@ function inputLines(context) {
   if (!isNode(context)) return /** @type {ModuleCall} */ (row).inputs.map((index) => specLine(graph, index, false));
   return graph.edges.filter((edge) => edge.head === row.id).map((edge) => {
     const spec = graph.specs[edge.spec];
-    return `${edge.slot && row.kind !== "output" ? `${edge.slot}: ` : ""}${spec ? formatSpec(spec) : ""}`;
+    return `${edge.slot && /** @type {GraphNode} */ (row).kind !== "output" ? `${edge.slot}: ` : ""}${spec ? formatSpec(spec) : ""}`;
   });
 }
 

@@ -1,0 +1,52 @@
+/**
+ * The options of a view, as they come from Python (snake_case) or from a caller in JavaScript, checked and completed.
+ *
+ * @typedef {Object} Options
+ * @property {number | null} depth levels of module calls that are open at the start; null leaves it to the view
+ * @property {string | null} height as CSS; null fills the element
+ * @property {string | null} width
+ * @property {"auto"|"light"|"dark"} theme
+ * @property {boolean | null} showConstants
+ * @property {boolean | null} foldRepeats
+ * @property {string[] | null} opened names of calls that are open at the start; comes before depth
+ * @property {string[]} selected
+ * @property {string[]} highlighted
+ * @property {Record<string, number>} numbers to colour by, by name
+ * @property {Record<string, string>} notes by name
+ * @property {string} colourBy id of a mode of colours.js
+ * @property {boolean} isPage the view is the page: no border
+ * @property {boolean} useWorker
+ * @property {Uint8Array | Promise<Uint8Array> | null} wasm Graphviz; null lays out in plain JavaScript
+ * @property {((name: string) => Promise<import("./panel.js").Values | null>) | null} values
+ * @property {(names: string[]) => void} onSelect
+ * @property {(names: string[]) => void} onOpen names of the open calls
+ */
+
+/**
+ * @param {Record<string, any>} given
+ * @returns {Options}
+ */
+export function readOptions(given) {
+  const theme = given.theme === "light" || given.theme === "dark" ? given.theme : "auto";
+  const size = (/** @type {unknown} */ value) => (typeof value === "number" ? `${value}px` : typeof value === "string" ? value : null);
+  return {
+    depth: Number.isInteger(given.depth) && given.depth >= 0 ? given.depth : null,
+    height: size(given.height),
+    width: size(given.width),
+    theme,
+    showConstants: given.show_constants ?? given.showConstants ?? null,
+    foldRepeats: given.fold_repeats ?? given.foldRepeats ?? null,
+    opened: given.opened ?? null,
+    selected: given.selected ?? [],
+    highlighted: given.highlighted ?? [],
+    numbers: given.numbers ?? {},
+    notes: given.notes ?? {},
+    colourBy: given.colour_by ?? given.colourBy ?? "type",
+    isPage: given.isPage ?? false,
+    useWorker: given.useWorker ?? true,
+    wasm: given.wasm ?? null,
+    values: given.values ?? null,
+    onSelect: given.onSelect ?? (() => undefined),
+    onOpen: given.onOpen ?? (() => undefined),
+  };
+}

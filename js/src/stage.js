@@ -1,0 +1,381 @@
+/**
+ * The map itself: a canvas that shows a scene, moves between scenes, and knows where things are on the screen.
+ *
+ * @typedef {import("./types.js").Scene} Scene
+ * @typedef {import("./types.js").Box} Box
+ * @typedef {import("./types.js").Graph} Graph
+ * @typedef {import("./theme.js").Palette} Palette
+ * @typedef {import("./paint.js").Emphasis} Emphasis
+ * @typedef {import("./spatial.js").Spatial} Spatial
+ * @typedef {import("./interact.js").Transform} Transform
+ * @typedef {{top: number, right: number, bottom: number, left: number}} Insets px of the stage that panels cover
+ *
+ * @typedef {Object} StageHandlers
+ * @property {(index: number, isHandle: boolean, event: MouseEvent) => void} onClick index of a box, -1 for the ground
+ * @property {(index: number, isHandle: boolean) => void} onDoubleClick
+ * @property {(index: number) => void} onHover
+ * @property {() => void} onPainted after each frame
+ * @property {() => Insets} insets
+ */
+import { easeCubicInOut } from "d3-ease";
+import { select } from "d3-selection";
+import "d3-transition";
+import { element } from "./dom.js";
+import { interact } from "./interact.js";
+import { handleRect } from "./marks.js";
+import { between } from "./motion.js";
+import { paint } from "./paint.js";
+import { boxAt, buildSpatial } from "./spatial.js";
+
+const CHANGE_MS = 340;
+/** More boxes than this jump to their places: moving them would not reach screen rate. */
+const MOST_MOVING = 2500;
+/** Text is read with ease from this scale on. */
+const READABLE_SCALE = 0.72;
+const LARGEST_FIT = 1.25;
+
+/** @type {Scene} */
+const EMPTY = { width: 0, height: 0, boxes: [], routes: [], visible: { items: [], links: [], hidden: { constants: 0, parameters: 0, shapeOnly: 0, dead: 0 } }, stats: { engine: "simple", layoutMs: 0, engineCalls: 0, memoHits: 0 } };
+
+/** @type {Emphasis} */
+const NO_EMPHASIS = { selected: new Set(), hovered: -1, hits: new Set(), upstream: new Map(), downstream: new Map(), colourOf: () => null, hasNote: () => false };
+
+export class Stage {
+  /**
+   * @param {Document} document
+   * @param {Graph} graph
+   * @param {Palette} palette
+   * @param {AbortSignal} signal
+   * @param {StageHandlers} handlers
+   */
+  constructor(document, graph, palette, signal, handlers) {
+    this.graph = graph;
+    this.palette = palette;
+    this.handlers = handlers;
+    this.canvas = element(document, "canvas", { "aria-hidden": "true" });
+    this.element = element(document, "div", {
+      class: "stage",
+      tabindex: 0,
+      role: "application",
+      "aria-roledescription": "map",
+      "aria-label": `Map of ${graph.title}. Press ? for the keys, o for the outline as text.`,
+    }, [this.canvas]);
+    this.width = 0;
+    this.height = 0;
+    this.spatial = buildSpatial(EMPTY);
+    /** @type {{spatial: Spatial, boxAlpha: Float32Array, routeAlpha: Float32Array} | null} what is drawn while moving */
+    this.moment = null;
+    this.emphasis = NO_EMPHASIS;
+    this.paintMs = 0;
+    this.isPlaced = false;
+    this.hovered = -1;
+    /** @type {(() => void)[]} */
+    this.waiting = [];
+    this.frameRequest = 0;
+    this.signal = signal;
+    this.interaction = interact(this.element, signal, {
+      onTransform: () => this.requestPaint(),
+      onClick: (x, y, event) => this.#withBox(x, y, (index, isHandle) => handlers.onClick(index, isHandle, event)),
+      onDoubleClick: (x, y) => this.#withBox(x, y, (index, isHandle) => handlers.onDoubleClick(index, isHandle)),
+      onHover: (point) => this.#hover(point),
+      reachOf: () => [[0, 0], [this.scene.width, this.scene.height]],
+    });
+    this.#watchSize(document, signal);
+  }
+
+  /** The scene that is shown, or moved to. */
+  get scene() {
+    return this.spatial.scene;
+  }
+
+  /** @type {(document: Document, signal: AbortSignal) => void} */
+  #watchSize(document, signal) {
+    const observer = new ResizeObserver(() => this.resize());
+    observer.observe(this.element);
+    signal.addEventListener("abort", () => {
+      observer.disconnect();
+      select(this.canvas).interrupt("change");
+      document.defaultView?.cancelAnimationFrame(this.frameRequest);
+      for (const resolve of this.waiting.splice(0)) resolve();
+    });
+  }
+
+  /** Take over the size of the element; place the first scene as soon as there is room. */
+  resize() {
+    const { clientWidth, clientHeight } = this.element;
+    if (clientWidth === this.width && clientHeight === this.height) return;
+    this.width = clientWidth;
+    this.height = clientHeight;
+    if (!this.isPlaced && this.scene.boxes.length > 0) this.#placeFirst();
+    // A canvas that changed its size is empty until painted: in the same frame, or it flickers.
+    if (this.width > 0 && this.height > 0) this.paintNow();
+  }
+
+  /** @type {(x: number, y: number, act: (index: number, isHandle: boolean) => void) => void} */
+  #withBox(x, y, act) {
+    const point = this.toScene(x, y);
+    const index = boxAt(this.spatial, point.x, point.y);
+    const box = this.scene.boxes[index];
+    const handle = box ? handleRect(box) : null;
+    const isHandle = handle !== null && point.x <= handle.x + handle.width && point.y <= handle.y + handle.height;
+    act(index, isHandle);
+  }
+
+  /** @param {{x: number, y: number} | null} point */
+  #hover(point) {
+    if (point === null) this.#setHovered(-1);
+    else this.#withBox(point.x, point.y, (index) => this.#setHovered(index));
+  }
+
+  /** @param {number} index */
+  #setHovered(index) {
+    if (index === this.hovered) return;
+    this.hovered = index;
+    this.element.classList.toggle("over", index >= 0 && !this.scene.boxes[index]?.item.isOpen);
+    this.handlers.onHover(index);
+    this.requestPaint();
+  }
+
+  /** @type {(x: number, y: number) => {x: number, y: number}} CSS px of the stage to px of the scene */
+  toScene(x, y) {
+    const { x: left, y: top, k } = this.interaction.transform();
+    return { x: (x - left) / k, y: (y - top) / k };
+  }
+
+  /**
+   * @param {{x: number, y: number, width: number, height: number}} area px of the scene
+   * @returns {DOMRect} in the viewport
+   */
+  toViewport(area) {
+    const { x, y, k } = this.interaction.transform();
+    const corner = this.element.getBoundingClientRect();
+    return new DOMRect(corner.left + x + area.x * k, corner.top + y + area.y * k, area.width * k, area.height * k);
+  }
+
+  /** Paint in the next frame. Browsers make no frames for what nobody sees, so there it is painted at once. */
+  requestPaint() {
+    if (this.frameRequest !== 0 || this.signal.aborted) return;
+    const view = this.element.ownerDocument.defaultView;
+    if (!view || this.element.ownerDocument.visibilityState === "hidden") {
+      this.paintNow();
+      return;
+    }
+    this.frameRequest = view.requestAnimationFrame(() => this.paintNow());
+  }
+
+  /** @returns {Promise<void>} resolved when what is set by now is painted */
+  painted() {
+    return new Promise((resolve) => {
+      this.waiting.push(resolve);
+      this.requestPaint();
+    });
+  }
+
+  paintNow() {
+    const view = this.element.ownerDocument.defaultView;
+    if (this.frameRequest !== 0) view?.cancelAnimationFrame(this.frameRequest);
+    this.frameRequest = 0;
+    const context = this.canvas.getContext("2d", { alpha: false });
+    if (!context || this.width === 0 || this.height === 0 || !this.isPlaced) return;
+    const ratio = view?.devicePixelRatio ?? 1;
+    const [width, height] = [Math.round(this.width * ratio), Math.round(this.height * ratio)];
+    if (this.canvas.width !== width) this.canvas.width = width;
+    if (this.canvas.height !== height) this.canvas.height = height;
+    const start = performance.now();
+    paint(context, this.#frame(ratio));
+    this.paintMs = performance.now() - start;
+    for (const resolve of this.waiting.splice(0)) resolve();
+    this.handlers.onPainted();
+  }
+
+  /** @param {number} ratio @returns {import("./paint.js").Frame} */
+  #frame(ratio) {
+    const emphasis = { ...this.emphasis, hovered: this.hovered };
+    return {
+      spatial: this.moment?.spatial ?? this.spatial,
+      graph: this.graph,
+      palette: this.palette,
+      emphasis,
+      transform: this.interaction.transform(),
+      width: this.width,
+      height: this.height,
+      ratio,
+      boxAlpha: this.moment?.boxAlpha ?? null,
+      routeAlpha: this.moment?.routeAlpha ?? null,
+    };
+  }
+
+  /**
+   * Show another scene. What `anchor` names stays where it is on the screen.
+   *
+   * @param {Scene} scene
+   * @param {string | null} anchor
+   * @returns {Promise<void>} resolved when it has arrived and is painted
+   */
+  async show(scene, anchor) {
+    const from = this.scene;
+    this.spatial = buildSpatial(scene);
+    this.hovered = -1;
+    select(this.canvas).interrupt("change");
+    if (!this.isPlaced) {
+      this.width = this.element.clientWidth;
+      this.height = this.element.clientHeight;
+      if (this.width > 0 && this.height > 0) this.#placeFirst();
+      return this.painted();
+    }
+    const anchorOf = anchorFinder(from, scene, anchor, this.#centreOfView());
+    const isMoving = from.boxes.length + scene.boxes.length <= MOST_MOVING && !this.interaction.isReduced();
+    if (isMoving && this.element.ownerDocument.visibilityState !== "hidden") await this.#move(from, scene, anchorOf);
+    else this.#shift(anchorOf(1), anchorOf(0));
+    return this.painted();
+  }
+
+  #centreOfView() {
+    return this.toScene(this.width / 2, this.height / 2);
+  }
+
+  /** @type {(now: {x: number, y: number}, before: {x: number, y: number}) => void} */
+  #shift(now, before) {
+    const { x, y, k } = this.interaction.transform();
+    void this.interaction.moveTo({ x: x - (now.x - before.x) * k, y: y - (now.y - before.y) * k, k }, false);
+  }
+
+  /** @type {(from: Scene, to: Scene, anchorOf: (t: number) => {x: number, y: number}) => Promise<void>} */
+  async #move(from, to, anchorOf) {
+    const momentAt = between(from, to);
+    let last = anchorOf(0);
+    const tick = (/** @type {number} */ t) => {
+      const { scene, boxAlpha, routeAlpha } = momentAt(t);
+      this.moment = t < 1 ? { spatial: buildSpatial(scene), boxAlpha, routeAlpha } : null;
+      const now = anchorOf(t);
+      this.#shift(now, last);
+      last = now;
+      this.requestPaint();
+    };
+    tick(0);
+    const transition = select(this.canvas).transition("change").duration(CHANGE_MS).ease(easeCubicInOut).tween("scene", () => tick);
+    try {
+      await transition.end();
+    } catch {
+      // The next change took over; it starts from this scene's final places, as does the anchor.
+      this.#shift(anchorOf(1), last);
+    }
+    if (this.scene === to) this.moment = null;
+  }
+
+  #placeFirst() {
+    this.isPlaced = true;
+    void this.interaction.moveTo(this.firstView(), false);
+  }
+
+  /** The room between the panels. */
+  #room() {
+    const { top, right, bottom, left } = this.handlers.insets();
+    return { left, top, width: Math.max(this.width - left - right, 40), height: Math.max(this.height - top - bottom, 40) };
+  }
+
+  /** @returns {Transform} the whole where it can be read, else its start in a readable size */
+  firstView() {
+    const whole = this.wholeView();
+    if (whole.k >= READABLE_SCALE) return whole;
+    const room = this.#room();
+    const { width } = this.scene;
+    const k = Math.min(Math.max(room.width / width, READABLE_SCALE), 1);
+    const overhang = Math.max(width * k - room.width, 0);
+    const start = overhang > 0 ? this.#startX() : width / 2;
+    const x = Math.min(Math.max(room.left + room.width / 2 - start * k, room.left - overhang), room.left + (overhang > 0 ? 0 : (room.width - width * k) / 2));
+    return { k, x, y: room.top };
+  }
+
+  /** Where reading starts: the middle of the topmost boxes. */
+  #startX() {
+    const tops = this.scene.boxes.filter((box) => box.parent < 0 && box.y < 80);
+    return tops.length === 0 ? this.scene.width / 2 : tops.reduce((sum, box) => sum + box.x + box.width / 2, 0) / tops.length;
+  }
+
+  /** @returns {Transform} */
+  wholeView() {
+    return this.viewOf({ x: 0, y: 0, width: this.scene.width, height: this.scene.height }, LARGEST_FIT);
+  }
+
+  /** @type {(area: {x: number, y: number, width: number, height: number}, largest: number) => Transform} */
+  viewOf(area, largest) {
+    const room = this.#room();
+    const k = Math.min(room.width / Math.max(area.width, 1), room.height / Math.max(area.height, 1), largest);
+    return {
+      k,
+      x: room.left + room.width / 2 - (area.x + area.width / 2) * k,
+      y: room.top + room.height / 2 - (area.y + area.height / 2) * k,
+    };
+  }
+
+  /** @param {number} index of a box: shown as large as it can be read, smoothly */
+  zoomTo(index) {
+    const box = this.scene.boxes[index];
+    if (!box) return Promise.resolve();
+    const view = this.viewOf({ x: box.x - 30, y: box.y - 30, width: box.width + 60, height: box.height + 60 }, 1.4);
+    return this.interaction.moveTo(view, true);
+  }
+
+  /** @param {number} index moved into view if it is not, and only as far as needed; zoomed in if too small to read */
+  async bringIntoView(index) {
+    const box = this.scene.boxes[index];
+    if (!box || this.width === 0) return;
+    const now = this.interaction.transform();
+    const room = this.#room();
+    if (now.k < READABLE_SCALE * 0.75) {
+      const k = 1;
+      const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
+      const y = room.top + Math.min(room.height / 2 - (box.height / 2) * k, room.height * 0.3) - box.y * k;
+      const target = { k, x, y: box.height * k > room.height * 0.6 ? room.top + 20 - box.y * k : y };
+      await this.interaction.moveTo(target, true);
+      return;
+    }
+    const dx = overhang(box.x * now.k + now.x, box.width * now.k, room.left + 12, room.width - 24);
+    const dy = overhang(box.y * now.k + now.y, box.height * now.k, room.top + 12, room.height - 24);
+    if (dx !== 0 || dy !== 0) await this.interaction.moveTo({ k: now.k, x: now.x + dx, y: now.y + dy }, true);
+  }
+
+  /** @param {number} index of a box: into the middle of the room, in a readable size */
+  centreOn(index) {
+    const box = this.scene.boxes[index];
+    if (!box) return Promise.resolve();
+    const room = this.#room();
+    const k = Math.min(Math.max(this.interaction.transform().k, READABLE_SCALE), 1.6);
+    const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
+    const fits = box.height * k <= room.height;
+    const y = fits ? room.top + room.height / 2 - (box.y + box.height / 2) * k : room.top + 10 - box.y * k;
+    return this.interaction.moveTo({ k, x, y }, true);
+  }
+}
+
+/** @type {(start: number, size: number, roomStart: number, room: number) => number} how far to move so that it is inside */
+function overhang(start, size, roomStart, room) {
+  if (size > room) {
+    const isCovering = start <= roomStart && start + size >= roomStart + room;
+    return isCovering ? 0 : roomStart - start;
+  }
+  if (start < roomStart) return roomStart - start;
+  if (start + size > roomStart + room) return roomStart + room - start - size;
+  return 0;
+}
+
+/**
+ * A point that is in both scenes and must not move: the corner of the named box, else of the box nearest to the middle of
+ * the view.
+ *
+ * @type {(from: Scene, to: Scene, name: string | null, centre: {x: number, y: number}) => (t: number) => {x: number, y: number}}
+ */
+function anchorFinder(from, to, name, centre) {
+  const toByName = new Map(to.boxes.map((box) => [box.item.name, box]));
+  const pairs = from.boxes.flatMap((box) => {
+    const now = toByName.get(box.item.name);
+    return now ? [{ box, now }] : [];
+  });
+  const named = pairs.find(({ box }) => box.item.name === name);
+  const distance = (/** @type {Box} */ box) => Math.hypot(box.x + box.width / 2 - centre.x, box.y + Math.min(box.height, 40) / 2 - centre.y);
+  const nearest = pairs.reduce((/** @type {{box: Box, now: Box} | null} */ best, pair) => (best === null || distance(pair.box) < distance(best.box) ? pair : best), null);
+  const pair = named ?? nearest;
+  if (!pair) return () => ({ x: 0, y: 0 });
+  return (t) => ({ x: pair.box.x + (pair.now.x - pair.box.x) * t, y: pair.box.y + (pair.now.y - pair.box.y) * t });
+}
