@@ -3,8 +3,7 @@
 from torchatlas._version import __version__
 from torchatlas.display import View, trace_model
 from torchatlas.graph import Edge, Graph, ModuleCall, Node, TensorSpec
-from torchatlas.trace import Trace
-from torchatlas.tracer import trace
+from torchatlas.trace import Trace, Verification, trace
 
 __all__ = [
     "Edge",
@@ -13,6 +12,7 @@ __all__ = [
     "Node",
     "TensorSpec",
     "Trace",
+    "Verification",
     "View",
     "__version__",
     "trace",

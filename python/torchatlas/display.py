@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from torchatlas import export, page, text
 from torchatlas.options import ViewOptions, require_boolean, require_integer
-from torchatlas.tracer import trace
+from torchatlas.trace import Trace, trace
 
 if TYPE_CHECKING:
-    from torchatlas.trace import Trace
     from torchatlas.widget import GraphWidget
 
 Medium = Literal["widget", "html", "text"]

@@ -1,0 +1,468 @@
+"""From the record of a forward to the graph that is drawn: names, nodes, edges, sources."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator
+from types import CodeType, MappingProxyType, TracebackType
+from typing import Any
+
+from torchatlas import graph as g
+from torchatlas.functions import argument_names
+from torchatlas.memory import covers, overlaps
+from torchatlas.record import Call, Nested, Op, Place, Record, Value
+from torchatlas.structure import Template
+
+_TEXT_LIMIT = 80
+_SOURCE_MARGIN = 3
+OUTSIDE = "came from outside torch"
+
+
+def build_graph(record: Record, *, is_internal: Callable[[CodeType], bool]) -> g.Graph:
+    """Make the graph of a record.
+
+    Args:
+        record: what the tracer recorded.
+        is_internal: whether code is torch's or ours, so that no place in it is shown as the user's.
+    """
+    return _Builder(record, is_internal).build()
+
+
+class _Builder:
+    def __init__(self, record: Record, is_internal: Callable[[CodeType], bool]) -> None:
+        self.record = record
+        self.is_internal = is_internal
+        self.names = Names(record)
+        self.nodes: list[g.Node] = []
+        self.edges: list[g.Edge] = []
+        self.node_of_leaf: dict[int, int] = {}
+        self.node_of_op: dict[int, int] = {}
+        self.results: dict[int, list[Value]] = {}
+        self.specs: dict[Any, g.TensorSpec] = {}
+        self.sources: dict[tuple[str, int], int] = {}
+        self.source_rows: list[g.Source] = []
+        self.counts: dict[int, int] = {}
+
+    def build(self) -> g.Graph:
+        record = self.record
+        inputs = [self._add_leaf(value, path) for path, value in record.inputs]
+        homes = self._homes()
+        for op in record.ops:
+            for value in op.reads:
+                if value.kind != "op" and id(value) not in self.node_of_leaf:
+                    self._add_leaf(value, value.name, homes.get(id(value)))
+            self._add_op(op)
+        outputs = self._add_outputs()
+        calls = tuple(self._call(call) for call in record.calls)
+        error = self._failure()
+        ops = [node for node in self.nodes if node.kind in ("op", "opaque")]
+        hidden = sum(op.level in ("alias", "module") for op in record.ops)
+        coverage = g.Coverage(
+            operations=len(record.ops) - hidden,
+            nodes=len(ops) - hidden,
+            opaque=sum(node.kind == "opaque" for node in ops),
+            outside=sum(node.note == OUTSIDE for node in self.nodes),
+        )
+        return g.Graph(
+            title=record.title,
+            nodes=tuple(self.nodes),
+            edges=tuple(self.edges),
+            calls=calls,
+            inputs=tuple(inputs),
+            outputs=tuple(outputs),
+            sources=tuple(self.source_rows),
+            error=error,
+            coverage=coverage,
+        )
+
+    # Nodes
+
+    def _homes(self) -> dict[int, Call]:
+        """For each leaf the innermost call that encloses all operations that read it."""
+        homes: dict[int, Call] = {}
+        for op in self.record.ops:
+            for value in op.reads:
+                if value.kind in ("parameter", "buffer", "constant"):
+                    known = homes.get(id(value))
+                    homes[id(value)] = op.call if known is None else _common_call(known, op.call)
+        return homes
+
+    def _add_leaf(self, value: Value, path: str | None, home: Call | None = None) -> int:
+        spec = self._spec(value)
+        count = spec.size_bytes // max(1, getattr(value.dtype, "itemsize", 1))
+        note = value.note
+        if value.kind == "constant" and note is None and path is not None:
+            note = f"attribute {path}"
+        node = g.Node(
+            id=len(self.nodes),
+            name=self.names.leaf(value.kind, path),
+            kind=value.kind,
+            op=None,
+            call=home.index if home is not None and home.index >= 0 else None,
+            outputs=(spec,),
+            note=note,
+            metrics=_metrics(size_bytes=spec.size_bytes, parameters=count if value.kind == "parameter" else None),
+        )
+        self.nodes.append(node)
+        self.node_of_leaf[id(value)] = node.id
+        return node.id
+
+    def _add_op(self, op: Op) -> None:
+        results = self.results[op.index] = _results(op)
+        outputs = tuple(self._spec(value) for value in results)
+        slots, arguments = _arguments(op)
+        notes = {"alias": "a view that torch made by itself", "dispatch": "seen below torch's Python API"}
+        note = notes.get(op.level)
+        if op.is_passed_on and op.level != "module":
+            note = "hands its argument on unchanged"
+        node = g.Node(
+            id=len(self.nodes),
+            name=self.names.op(op),
+            kind="opaque" if op.level == "opaque" else "op",
+            op=op.name,
+            call=op.call.index if op.call.index >= 0 else None,
+            status="failed" if op.status == "failed" else "ok",
+            outputs=outputs,
+            arguments=arguments,
+            source=self._source(op.place),
+            note=note,
+            metrics=_metrics(size_bytes=sum(spec.size_bytes for spec in outputs)),
+        )
+        self.nodes.append(node)
+        self.node_of_op[op.index] = node.id
+        for position, value in enumerate(op.reads):
+            self._add_edges(node.id, value, slots[position], (op.memory or {}).get(position))
+
+    def _add_outputs(self) -> list[int]:
+        found: list[int] = []
+        if self.record.output is None:
+            return found
+        for position, (path, value) in enumerate(self.record.output.paths("output")):
+            if value.kind != "op" and id(value) not in self.node_of_leaf:
+                self._add_leaf(value, value.name)
+            spec = self._spec(value)
+            node = g.Node(
+                id=len(self.nodes), name=self.names.output(path), kind="output", op=None, call=None, outputs=(spec,),
+                metrics=_metrics(size_bytes=spec.size_bytes),
+            )  # fmt: skip
+            self.nodes.append(node)
+            found.append(node.id)
+            self._add_edges(node.id, value, "0", (self.record.output_memory or {}).get(position))
+        return found
+
+    def _add_edges(self, head: int, value: Value, slot: str, memory: Any) -> None:
+        for tail, tail_slot in self._producers(value, memory):
+            self.edges.append(g.Edge(tail, head, tail_slot, slot, self._spec(value)))
+
+    def _producers(self, value: Value, memory: Any) -> list[tuple[int, int]]:
+        """Where the data of a read tensor comes from: the later writes into its memory, and what made it."""
+        found: list[tuple[int, int]] = []
+        if memory is not None:
+            key, count, geometry = memory
+            writes = self.record.writes[key]
+            for position in range(count - 1, -1, -1):
+                write = writes[position]
+                if write.op.index <= value.made:
+                    break
+                is_known = geometry is not None and write.geometry is not None
+                if is_known and not overlaps(write.geometry, geometry):
+                    continue
+                end = self.node_of_op[write.op.index], self.results[write.op.index].index(write.value)
+                if end not in found:
+                    found.append(end)
+                if write.value is value or (is_known and covers(write.geometry, geometry)):
+                    return found[::-1]
+        return [self._maker(value), *found[::-1]]
+
+    def _maker(self, value: Value) -> tuple[int, int]:
+        if value.op is None:
+            return self.node_of_leaf[id(value)], 0
+        return self.node_of_op[value.op.index], self.results[value.op.index].index(value)
+
+    def _spec(self, value: Value) -> g.TensorSpec:
+        key = (value.shape, value.dtype, value.device, value.requires_grad)
+        spec = self.specs.get(key)
+        if spec is None:
+            count = 1
+            for size in value.shape or ():
+                count *= int(size)
+            spec = self.specs[key] = g.TensorSpec(
+                shape=None if value.shape is None else tuple(int(size) for size in value.shape),
+                dtype=str(value.dtype).removeprefix("torch."),
+                device=str(value.device),
+                requires_grad=bool(value.requires_grad),
+                size_bytes=0 if value.shape is None else count * getattr(value.dtype, "itemsize", 1),
+            )
+        return spec
+
+    # Calls
+
+    def _call(self, call: Call) -> g.ModuleCall:
+        return g.ModuleCall(
+            id=call.index,
+            name=self.names.call(call),
+            fqn=call.fqn,
+            type=call.type,
+            parent=None if call.parent is None else call.parent.index,
+            status=call.status,
+            inputs=tuple(self._spec(value) for value in call.reads),
+            outputs=tuple(self._spec(value) for value in values_in(call.out)),
+            detail=_detail(call.module),
+            source=self._source(call.place),
+            metrics=_metrics(parameters=self._parameters(call.module)),
+        )
+
+    def _parameters(self, module: Any) -> int | None:
+        """Elements of the unique parameters below a module; None for a function."""
+        if module is None:
+            return None
+        known = self.counts.get(id(module))
+        if known is None:
+            unique = {id(p): p for p in module.parameters() if not hasattr(p, "materialize")}
+            known = self.counts[id(module)] = sum(p.numel() for p in unique.values())
+        return known
+
+    # Places in the code
+
+    def _source(self, place: Place | None) -> int | None:
+        if place is None:
+            return None
+        code, instruction = place
+        return self._source_row(code, line_of(code, instruction))
+
+    def _source_row(self, code: CodeType, line: int) -> int:
+        file = code.co_filename
+        known = self.sources.get((file, line))
+        if known is None:
+            lines = linecache.getlines(file)
+            first = max(1, line - _SOURCE_MARGIN)
+            text = tuple(row.rstrip("\n") for row in lines[first - 1 : line + _SOURCE_MARGIN])
+            known = self.sources[file, line] = len(self.source_rows)
+            name = getattr(code, "co_qualname", code.co_name)
+            self.source_rows.append(g.Source(file, line, name, text, first))
+        return known
+
+    # Failure
+
+    def _failure(self) -> g.Failure | None:
+        error = self.record.error
+        if error is None:
+            return None
+        op = failed_op(self.record)
+        call = op.call if op is not None else innermost_failed_call(self.record)
+        chain: list[int] = []
+        while call is not None and call.index >= 0:
+            chain.append(call.index)
+            call = call.parent
+        source = self._source(op.place) if op is not None else None
+        if source is None:
+            place = raised_at(error.__traceback__, self.is_internal)
+            source = None if place is None else self._source_row(*place)
+        node = None if op is None else self.node_of_op[op.index]
+        return g.Failure(type(error).__name__, str(error), node, tuple(reversed(chain)), source)
+
+
+class Names:
+    """Gives out names: unique among nodes and calls together, and stable from trace to trace."""
+
+    def __init__(self, record: Record) -> None:
+        self._taken: set[str] = set()
+        self._next: dict[str, int] = {}
+        self._calls: dict[int, str] = {}
+        self._module_names = frozenset(name for name in record.modules if name)
+        numbers: dict[tuple[str, str], dict[int, int]] = {}
+        times: dict[str, int] = {}
+        for call in record.calls:
+            base = self._call_base(call, record, numbers)
+            times[base] = times.get(base, 0) + 1
+            name = base if times[base] == 1 else f"{base}:{times[base]}"
+            self._calls[call.index] = name
+            self._taken.add(name)
+        self._owned = frozenset(record.owned)
+
+    def _call_base(self, call: Call, record: Record, numbers: dict[tuple[str, str], dict[int, int]]) -> str:
+        if call.fqn == "" or call.parent is None:
+            return call.type
+        if call.fqn is not None:
+            return call.fqn
+        prefix = self._prefix(call.parent)
+        known = numbers.setdefault((prefix, call.type), {})
+        return f"{prefix}{call.type}_{known.setdefault(id(call.module), len(known))}"
+
+    def _prefix(self, call: Call) -> str:
+        return "" if call.index <= 0 else self._calls[call.index] + "."
+
+    def call(self, call: Call) -> str:
+        """Name of a module call."""
+        return self._calls[call.index]
+
+    def op(self, op: Op) -> str:
+        """Name of an operation: its call's name, a dot, its plain name, a number from the second on."""
+        base = self._prefix(op.call) + op.name
+        number = self._next.get(base, 0)
+        name = base if number == 0 else f"{base}_{number}"
+        while name in self._taken or name in self._module_names or name in self._owned:
+            number += 1
+            name = f"{base}_{number}"
+        self._next[base] = number + 1
+        self._taken.add(name)
+        return name
+
+    def leaf(self, kind: str, path: str | None) -> str:
+        """Name of an input, parameter, buffer or constant."""
+        if kind == "constant" or path is None:
+            number = self._next.get("constant", 0)
+            name = "constant" if number == 0 else f"constant_{number}"
+            while name in self._taken or name in self._module_names or name in self._owned:
+                number += 1
+                name = f"constant_{number}"
+            self._next["constant"] = number + 1
+            self._taken.add(name)
+            return name
+        return self._claim(path, "[in]" if kind == "input" else "", reserved=kind == "input")
+
+    def output(self, path: str) -> str:
+        """Name of an output."""
+        return self._claim(path, "[out]", reserved=True)
+
+    def _claim(self, path: str, mark: str, *, reserved: bool) -> str:
+        """The path itself; with a mark where a module, parameter or other node is called the same."""
+        name = path
+        while name in self._taken or (reserved and (name in self._module_names or name in self._owned)):
+            name += mark or "[leaf]"
+        self._taken.add(name)
+        return name
+
+
+def values_in(out: Any) -> Iterator[Value]:
+    """Values in a packed result, in order."""
+    if isinstance(out, Value):
+        yield out
+    elif isinstance(out, Template):
+        yield from out.stand_ins()
+    elif isinstance(out, Nested):
+        yield from out.template.stand_ins()
+    elif isinstance(out, (list, tuple)):
+        for part in out:
+            yield from values_in(part)
+    elif isinstance(out, dict):
+        for part in out.values():
+            yield from values_in(part)
+
+
+def _results(op: Op) -> list[Value]:
+    """What an operation gives: its results, then what it wrote into; each once."""
+    return list({id(value): value for value in (*values_in(op.out), *op.writes)}.values())
+
+
+def _arguments(op: Op) -> tuple[list[str], tuple[tuple[str, str], ...]]:
+    """Names of the slots that the reads fill, in their order, and the arguments that are no tensors as text."""
+    names = argument_names(op.func, len(op.args))
+    slots: list[str] = []
+    texts: list[tuple[str, str]] = []
+    for name, arg in (*zip(names, op.args, strict=True), *op.kwargs.items()):
+        before = len(slots)
+        slots.extend(_slots(name, arg))
+        if (len(slots) == before or isinstance(arg, (tuple, list, slice))) and arg is not None:
+            if not (isinstance(arg, (tuple, list)) and all(isinstance(part, Value) for part in arg)):
+                texts.append((name, _text(arg)))
+    return slots, tuple(texts)
+
+
+def _slots(path: str, arg: Any) -> Iterator[str]:
+    """Paths of the values in a packed argument, in the order in which the tracer packs them."""
+    if isinstance(arg, Value):
+        yield path
+    elif isinstance(arg, (list, tuple)):
+        for index, part in enumerate(arg):
+            yield from _slots(f"{path}[{index}]", part)
+    elif isinstance(arg, dict):
+        for key, part in arg.items():
+            yield from _slots(f"{path}.{key}", part)
+    elif isinstance(arg, slice):
+        for name in ("start", "stop", "step"):
+            yield from _slots(f"{path}.{name}", getattr(arg, name))
+    elif isinstance(arg, Nested):
+        yield from (found for found, _ in arg.template.paths(path))
+
+
+def _text(arg: Any) -> str:
+    """An argument as a reader would write it, cut to a line; tensors are dots."""
+    if isinstance(arg, (Value, Nested)):
+        return "…"
+    if isinstance(arg, slice):
+        ends = ["" if end is None else _text(end) for end in (arg.start, arg.stop)]
+        return ":".join(ends) + ("" if arg.step is None else f":{_text(arg.step)}")
+    if isinstance(arg, (tuple, list)):
+        inner = ", ".join(_text(part) for part in arg[:12]) + (", …" if len(arg) > 12 else "")
+        text = f"({inner})" if isinstance(arg, tuple) else f"[{inner}]"
+    elif arg is Ellipsis:
+        text = "..."
+    elif isinstance(arg, (int, float, bool, str, complex, bytes, type(None))) or type(arg).__module__ == "torch":
+        text = repr(arg).removeprefix("torch.")
+    else:
+        text = type(arg).__name__
+    return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
+
+
+def _detail(module: Any) -> str:
+    """The module's own `extra_repr()`."""
+    if module is None:
+        return ""
+    try:
+        return str(module.extra_repr())
+    except Exception as error:  # noqa: BLE001 # the user's code; a picture must not fail because of it
+        return f"extra_repr() raised {type(error).__name__}"
+
+
+def _metrics(**numbers: float | None) -> MappingProxyType[str, float]:
+    return MappingProxyType({name: number for name, number in numbers.items() if number is not None})
+
+
+def _common_call(one: Call, other: Call) -> Call:
+    """The innermost call that encloses both."""
+    above = set()
+    call: Call | None = one
+    while call is not None:
+        above.add(call.index)
+        call = call.parent
+    call = other
+    while call is not None and call.index not in above:
+        call = call.parent
+    return one if call is None else call
+
+
+def line_of(code: CodeType, instruction: int) -> int:
+    """Line number of an instruction of some code."""
+    for start, end, line in code.co_lines():
+        if line is not None and start <= instruction < end:
+            return line
+    return code.co_firstlineno
+
+
+def failed_op(record: Record) -> Op | None:
+    """The operation whose exception ended the forward, or was the cause of the one that did."""
+    failed = {id(op.error): op for op in record.ops if op.error is not None}
+    error = record.error
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        if id(error) in failed:
+            return failed[id(error)]
+        seen.add(id(error))
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def innermost_failed_call(record: Record) -> Call | None:
+    """The innermost call that the final exception passed through."""
+    return next((call for call in reversed(record.calls) if call.error is record.error), None)
+
+
+def raised_at(trace: TracebackType | None, is_internal: Callable[[CodeType], bool]) -> tuple[CodeType, int] | None:
+    """The innermost line of the user's code that an exception passed through."""
+    found = None
+    while trace is not None:
+        if not is_internal(trace.tb_frame.f_code):
+            found = trace.tb_frame.f_code, trace.tb_lineno
+        trace = trace.tb_next
+    return found

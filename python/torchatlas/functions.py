@@ -1,0 +1,208 @@
+"""What the tracer must know of a torch function before it runs: its plain name and what it may write into.
+
+Torch itself is asked: operator schemas say which arguments an operator writes. Where torch does not say (Python code,
+operators whose schema is silent about running statistics) the function is watched at the dispatcher while it runs.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+import torch
+from torch._ops import OpOverload, OpOverloadPacket
+
+# Operators that update their running statistics although their schema does not say so (torch 2.14), with the positions
+# of these arguments and of the `training` flag. To be removed when the schemas are annotated.
+SILENT_WRITERS: dict[str, tuple[tuple[int, ...], int]] = {
+    "aten::native_batch_norm": ((3, 4), 5),
+    "aten::cudnn_batch_norm": ((3, 4), 5),
+    "aten::miopen_batch_norm": ((3, 4), 5),
+    "aten::batch_norm": ((3, 4), 5),
+}
+
+
+class Writes(Enum):
+    """What is known of the writing of a function before it runs."""
+
+    NOTHING = "nothing"
+    """It writes into no argument, unless `out=` is given."""
+    FIRST = "first"
+    """It writes into its first argument: `add_`, `__setitem__`."""
+    WATCH = "watch"
+    """It can't be told: watch it at the dispatcher."""
+    DATA = "data"
+    """It exchanges the memory of its first argument: the setter of `.data`."""
+    FLAG = "flag"
+    """It sets a property of its first argument other than its values: `requires_grad`."""
+
+
+class Function:
+    """A torch function as the tracer sees it.
+
+    Attributes:
+        name: plain name: no dunders, no namespace (`add`, `setitem`, `mul_`, `softmax`).
+        writes: what it may write into.
+        is_metadata: it reads sizes and the like; no node, and nothing to record.
+        is_backward: it runs the backward pass and adds to `.grad` of leaves.
+        inplace: position of its `inplace` argument, -1 if it has none.
+        is_attention: it chooses among attention kernels by global flags.
+        overload: it is an operator with a schema of its own.
+    """
+
+    __slots__ = ("inplace", "is_attention", "is_backward", "is_metadata", "name", "overload", "writes")
+
+    def __init__(self, func: Any) -> None:
+        raw = _raw_name(func)
+        self.name = plain_name(raw)
+        self.overload = func if isinstance(func, OpOverload) else None
+        self.is_metadata = (_is_getter(func) and self.name in _METADATA) or func in _METADATA_FUNCTIONS
+        self.is_backward = raw == "backward"
+        code = getattr(func, "__code__", None)
+        names = code.co_varnames[: code.co_argcount] if code is not None else ()
+        self.inplace = names.index("inplace") if "inplace" in names else -1
+        self.is_attention = "attention" in raw
+        self.writes = _writes_of(func, raw)
+
+
+_known: dict[Any, Function] = {}
+
+
+def describe(func: Any) -> Function:
+    """The `Function` of a callable that torch handed to a mode; the answer is kept."""
+    try:
+        return _known[func]
+    except KeyError:
+        made = _known[func] = Function(func)
+        return made
+
+
+def plain_name(raw: str) -> str:
+    """Name without dunders, reflected forms and overload names: `__radd__` gives `add`, `__iadd__` gives `add_`."""
+    name = raw
+    if len(name) > 4 and name.startswith("__") and name.endswith("__"):
+        name = name[2:-2]
+        name = _DUNDERS.get(name, name)
+    name = name.lstrip("_")
+    for namespace in ("fft_", "linalg_", "special_", "sparse_"):
+        if name.startswith(namespace) and len(name) > len(namespace):
+            name = name[len(namespace) :]
+    return name or "op"
+
+
+def argument_names(func: Any, count: int) -> list[str]:
+    """Names of a function's positional arguments, as far as torch tells them; else their numbers."""
+    names: list[str] = []
+    schema = func._schema if isinstance(func, OpOverload) else None
+    code = getattr(func, "__code__", None)
+    if code is not None:
+        names = list(code.co_varnames[: code.co_argcount])
+    elif schema is None:
+        raw = _raw_name(func)
+        candidates = torch._C._jit_get_schemas_for_operator(f"aten::{raw.strip('_') if raw.startswith('__') else raw}")
+        schema = next((s for s in candidates if len(s.arguments) >= count), None)
+    if schema is not None:
+        names = [argument.name for argument in schema.arguments if not argument.kwarg_only]
+    return [names[i] if i < len(names) else str(i) for i in range(count)]
+
+
+_BINARY = (
+    "add",
+    "sub",
+    "mul",
+    "matmul",
+    "floordiv",
+    "mod",
+    "pow",
+    "lshift",
+    "rshift",
+    "truediv",
+    "div",
+    "and",
+    "or",
+    "xor",
+)
+_PLAIN = {
+    "truediv": "div", "floordiv": "floor_divide", "mod": "remainder",
+    "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "invert": "bitwise_not",
+    "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
+}  # fmt: skip
+_DUNDERS = {
+    **_PLAIN,
+    **{"r" + name: _PLAIN.get(name, name) for name in _BINARY},
+    **{"i" + name: _PLAIN.get(name, name) + "_" for name in _BINARY},
+}
+
+_METADATA = frozenset((
+    "shape", "dtype", "device", "requires_grad", "ndim", "is_cuda", "is_cpu", "is_xpu", "is_mps", "layout", "is_sparse",
+    "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "grad_fn", "is_leaf", "version", "itemsize",
+    "nbytes", "names", "base", "output_nr", "name", "retains_grad", "is_vulkan", "is_ipu", "is_xla", "is_ort", "is_mtia",
+    "is_maia", "backward_hooks", "post_accumulate_grad_hooks", "has_symbolic_sizes_strides", "cdata", "grad_dtype",
+))  # fmt: skip
+_METADATA_FUNCTIONS = frozenset(
+    getattr(torch.Tensor, name)
+    for name in (
+        "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "storage_offset",
+        "data_ptr", "element_size", "get_device", "untyped_storage", "__len__", "__hash__", "__repr__", "ndimension",
+        "nelement", "register_hook", "is_inference", "__format__", "is_signed", "is_shared", "is_pinned", "is_neg",
+        "is_conj", "type", "dense_dim", "sparse_dim", "_is_view", "has_names", "__dir__",
+    )
+    if hasattr(torch.Tensor, name) and name != "type"
+) | {torch.is_tensor, torch.is_floating_point, torch.is_complex, torch.numel, torch.is_storage}  # fmt: skip
+
+
+def _raw_name(func: Any) -> str:
+    if isinstance(func, OpOverload):
+        return func._schema.name.rpartition("::")[2]
+    name = getattr(func, "__name__", None) or type(func).__name__
+    if name in ("__get__", "__set__", "__delete__"):
+        owner = getattr(getattr(func, "__self__", None), "__name__", "property")
+        return owner if name == "__get__" else f"set_{owner}"
+    return str(name)
+
+
+def _is_getter(func: Any) -> bool:
+    return getattr(func, "__name__", "") == "__get__"
+
+
+def _writes_of(func: Any, raw: str) -> Writes:
+    if raw == "set_data":
+        return Writes.DATA
+    if raw in ("set_requires_grad", "requires_grad_", "set_grad", "retain_grad"):
+        return Writes.FLAG
+    if raw == "__setitem__" or raw in _DUNDERS_IN_PLACE or (raw.endswith("_") and not raw.endswith("__")):
+        return Writes.FIRST
+    if _is_getter(func):
+        return Writes.NOTHING
+    if isinstance(func, OpOverload):
+        return Writes.WATCH if _writes_positional(func._schema) else Writes.NOTHING
+    if isinstance(func, OpOverloadPacket):
+        writes = any(_writes_positional(getattr(func, name)._schema) for name in func.overloads())
+        return Writes.WATCH if writes or "batch_norm" in raw else Writes.NOTHING
+    if hasattr(func, "__code__"):
+        is_method = getattr(torch.Tensor, raw, None) is func and raw != "backward"
+        return Writes.NOTHING if is_method or func in _PURE else Writes.WATCH
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{raw}")
+    writes = any(_writes_positional(schema) for schema in schemas)
+    is_unknown = not schemas and not raw.startswith("__") and not hasattr(torch.Tensor, raw)
+    return Writes.WATCH if writes or is_unknown or "batch_norm" in raw else Writes.NOTHING
+
+
+def _writes_positional(schema: Any) -> bool:
+    """Whether an operator writes into an argument that is not `out=` (that one is seen at the call)."""
+    return any(a.alias_info is not None and a.alias_info.is_write and not a.kwarg_only for a in schema.arguments)
+
+
+_DUNDERS_IN_PLACE = frozenset(f"__i{name}__" for name in _BINARY)
+
+# Python functions of torch that are known to write into nothing, unless asked to by `inplace` or `out`. Watching them
+# would be right too: they are listed because they are called most and watching costs about as much as recording.
+_PURE = frozenset(
+    getattr(torch.nn.functional, name)
+    for name in (
+        "layer_norm", "group_norm", "rms_norm", "softmax", "log_softmax", "dropout", "relu", "silu", "hardtanh", "relu6",
+        "elu", "leaky_relu", "sigmoid", "tanh", "mish", "hardswish", "hardsigmoid", "interpolate", "cross_entropy",
+        "max_pool2d", "normalize", "glu", "selu", "celu", "softmin", "softsign", "tanhshrink",
+    )
+    if hasattr(torch.nn.functional, name)
+) | {torch.einsum, torch.norm, torch.stft, torch.split, torch.meshgrid, torch.broadcast_tensors}  # fmt: skip

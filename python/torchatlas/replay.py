@@ -1,0 +1,217 @@
+"""Run a record again: the same functions on the same or fresh inputs, under the same settings, without the model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from torchatlas.attention import set_attention_flags
+from torchatlas.builder import values_in
+from torchatlas.functions import Writes, describe
+from torchatlas.record import Context, Nested, Op, Record, Value
+from torchatlas.state import Preserved, set_random_states, storage_key
+from torchatlas.structure import put_together, take_apart
+
+
+class Replay:
+    """One run of a record.
+
+    Nothing outside is changed: memory that the record writes is copied first, random generators and gradients are put
+    back. Values are dropped after their last use.
+
+    Args:
+        record: what to run.
+        inputs: tensor for each input value, by the value's id.
+        want: values that are to be kept, besides those the caller asks for while running.
+        on_result: called after each operation with it and its results, for looking into the run.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        inputs: Mapping[int, torch.Tensor],
+        want: list[Value],
+        on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
+    ) -> None:
+        self.record = record
+        self.inputs = inputs
+        self.want = want
+        self.on_result = on_result
+        self.values: dict[int, torch.Tensor] = {}
+        self._storages: dict[int, torch.UntypedStorage] = {}
+        self._watched: dict[Any, torch.Tensor] = {}
+
+    def run(self, stops: Mapping[int, list[tuple[Any, Value]]] | None = None, until: int | None = None) -> None:
+        """Run the operations in order.
+
+        Args:
+            stops: number of operations to what is to be kept of the moment when that many have run, as pairs of a key
+                and a value; the tensors are found in `captured(key)`, safe from later writes.
+            until: number of operations after which to stop; None runs all.
+        """
+        record = self.record
+        stops = stops or {}
+        ops = record.ops if until is None else record.ops[:until]
+        dead = self._last_uses(ops, stops)
+        preserved = Preserved()
+        settings = contextlib.ExitStack()
+        current: Context | None = None
+        try:
+            set_random_states(record.rng)
+            for generator, state in record.generators.values():
+                preserved.add_generator(generator)
+                generator.set_state(state)
+            self._prepare(preserved, ops)
+            self._capture(stops.get(0, ()))
+            for op in ops:
+                if op.status == "ok":
+                    if op.context is not current:
+                        settings.close()
+                        settings.enter_context(under(op.context))
+                        current = op.context
+                    self._run(op)
+                for index in dead.get(op.index, ()):
+                    self.values.pop(index, None)
+                if op.index + 1 in stops:
+                    self._capture(stops[op.index + 1])
+        finally:
+            settings.close()
+            preserved.restore()
+
+    def get(self, value: Value) -> torch.Tensor:
+        """The tensor that a value stands for in this run."""
+        found = self.values.get(id(value))
+        if found is None:
+            found = self.values[id(value)] = self._leaf(value)
+        return found
+
+    def captured(self, key: Any) -> torch.Tensor:
+        """What was kept under a key."""
+        return self._watched[key]
+
+    def _prepare(self, preserved: Preserved, ops: list[Op]) -> None:
+        leaves = [*self.record.owned.values(), *self.inputs.values()]
+        for leaf in leaves:
+            preserved.add_leaf(leaf)
+        infos = [describe(op.func) for op in ops if op.level == "function"]
+        if any(info.is_backward for info in infos):
+            preserved.before_backward()
+        if any(info.writes is Writes.FLAG for info in infos):
+            for leaf in leaves:
+                preserved.before_flag(leaf)
+
+    def _run(self, op: Op) -> None:
+        if op.writes and self._watched:
+            self._save_captured(op)
+        args = [_unpack(arg, self.get) for arg in op.args]
+        kwargs = {name: _unpack(arg, self.get) for name, arg in op.kwargs.items()}
+        out = op.func(*args, **kwargs)
+        self._bind(op.out, out)
+        if self.on_result is not None:
+            results = {id(v): v for v in (*values_in(op.out), *op.writes)}
+            self.on_result(op, [self.get(value) for value in results.values()])
+
+    def _bind(self, template: Any, out: Any) -> None:
+        if isinstance(template, Value):
+            self.values[id(template)] = out
+        elif isinstance(template, (list, tuple)):
+            for part, result in zip(template, out, strict=True):
+                self._bind(part, result)
+        elif isinstance(template, Nested):
+            for value, tensor in zip(template.template.stand_ins(), take_apart(out, _same).stand_ins(), strict=True):
+                self.values[id(value)] = tensor
+
+    def _leaf(self, value: Value) -> torch.Tensor:
+        source = self.inputs.get(id(value)) if value.kind == "input" else value.tensor
+        if source is None:
+            raise RuntimeError(f"the record has no tensor for {value!r}")
+        return self._own_copy(source) if value.is_written else source
+
+    def _own_copy(self, source: torch.Tensor) -> torch.Tensor:
+        """A copy to write into; leaves that share memory share the copy's."""
+        key = storage_key(source)
+        if key is None or (source.requires_grad and not source.is_leaf) or source.device.type == "meta":
+            return source.clone()
+        storage = self._storages.get(key)
+        if storage is None:
+            storage = self._storages[key] = source.untyped_storage().clone()
+        with torch.no_grad():
+            copy = torch.empty(0, dtype=source.dtype, device=source.device)
+            copy.set_(storage, source.storage_offset(), source.size(), source.stride())
+        return copy.requires_grad_(source.requires_grad)
+
+    def _last_uses(self, ops: list[Op], stops: Mapping[int, list[tuple[Any, Value]]]) -> dict[int, list[int]]:
+        last: dict[int, int] = {}
+        for op in ops:
+            for value in (*op.reads, *values_in(op.out)):
+                if value.kind == "op":
+                    last[id(value)] = op.index
+        for count, wanted in stops.items():
+            for _, value in wanted:
+                last[id(value)] = max(last.get(id(value), -1), count)
+        for value in self.want:
+            last.pop(id(value), None)
+        dead: dict[int, list[int]] = {}
+        for index, position in last.items():
+            dead.setdefault(position, []).append(index)
+        return dead
+
+    def _capture(self, wanted: Any) -> None:
+        for key, value in wanted:
+            self._watched[key] = self.get(value)
+
+    def _save_captured(self, op: Op) -> None:
+        """Copy what was captured and is about to be overwritten."""
+        targets = {storage_key(self.get(value)) for value in op.writes}
+        for key, tensor in self._watched.items():
+            if storage_key(tensor) in targets:
+                self._watched[key] = tensor.clone()
+
+
+def _same(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor
+
+
+def _unpack(arg: Any, get: Callable[[Value], torch.Tensor]) -> Any:
+    """An argument as it was, each value replaced by its tensor."""
+    cls = type(arg)
+    if cls is Value:
+        return get(arg)
+    if cls is tuple:
+        return tuple([_unpack(part, get) for part in arg])
+    if cls is list:
+        return [_unpack(part, get) for part in arg]
+    if cls is dict:
+        return {key: _unpack(part, get) for key, part in arg.items()}
+    if cls is slice:
+        return slice(_unpack(arg.start, get), _unpack(arg.stop, get), _unpack(arg.step, get))
+    if cls is Nested:
+        return put_together(arg.template, get)
+    return arg
+
+
+@contextlib.contextmanager
+def under(context: Context) -> Iterator[None]:
+    """Run under the settings that an operation ran under."""
+    with contextlib.ExitStack() as stack:
+        if context.inference != torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(context.inference))
+        stack.enter_context(torch.set_grad_enabled(context.grad))
+        enabled = {device: (dtype, cache) for device, dtype, cache in context.autocast}
+        devices = ["cpu", *(["cuda"] if torch.cuda.is_initialized() else [])]
+        for device in devices:
+            if device in enabled:
+                dtype, cache = enabled[device]
+                stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=cache))
+            elif torch.is_autocast_enabled(device):
+                stack.enter_context(torch.autocast(device, enabled=False))
+        before = torch.get_default_dtype()
+        if before is not context.dtype:
+            torch.set_default_dtype(context.dtype)
+            stack.callback(torch.set_default_dtype, before)
+        if context.attention:
+            stack.callback(set_attention_flags, set_attention_flags(context.attention))
+        yield

@@ -1,0 +1,817 @@
+"""Record one forward pass of a model while it runs exactly as it would without us.
+
+A function mode sees every call that goes through torch's Python API and records it. A dispatch mode fills the gaps:
+it records what runs outside any recorded function (scripted functions, the inside of vmap). Module calls are seen by
+patching `nn.Module.__call__` and the `forward` of the model's classes, for the calling thread only. Everything is
+removed when the forward ends, however it ends, and what the forward changed is put back.
+
+Limits: what a forward computes in numpy, in Python numbers or in other threads is not seen; the tensors that come back
+are constants marked "came from outside torch". Compiled callables are run eagerly.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from types import BuiltinFunctionType, CodeType, FunctionType
+from typing import Any
+
+import torch
+import torch.autograd.forward_ad as forward_ad
+from torch import nn
+from torch._C._functorch import peek_interpreter_stack
+from torch.nn.modules.lazy import LazyModuleMixin
+from torch.nn.parameter import UninitializedTensorMixin
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchatlas import patches
+from torchatlas.arguments import function_name, named_arguments
+from torchatlas.attention import attention_flags
+from torchatlas.functions import SILENT_WRITERS, Function, Writes, describe
+from torchatlas.record import Call, Context, Geometry, Memory, Nested, Op, Place, Record, Value, Write
+from torchatlas.state import Preserved, storage_key
+from torchatlas.structure import take_apart, walk
+
+_Tensor, _Parameter = torch.Tensor, nn.Parameter
+_ATOMS = frozenset((
+    int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size, type(...), complex, bytes,
+    torch.memory_format, torch.layout, BuiltinFunctionType, FunctionType, type,
+))  # fmt: skip
+_OWN_FOLDER = __file__.rpartition("tracer.py")[0]
+_TORCH_FOLDER = torch.__file__.rpartition("__init__.py")[0]
+_is_internal: dict[Any, bool] = {}
+_grad_enabled = torch.is_grad_enabled
+_inference_enabled = torch.is_inference_mode_enabled
+_any_autocast = torch._C._is_any_autocast_enabled
+_default_dtype = torch.get_default_dtype
+_functions_len, _functions_push, _functions_pop = (
+    torch._C._len_torch_function_stack, torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack,
+)  # fmt: skip
+_dispatch_len, _dispatch_at, _dispatch_push, _dispatch_pop = (
+    torch._C._len_torch_dispatch_stack, torch._C._get_dispatch_stack_at, torch._C._push_on_torch_dispatch_stack,
+    torch._C._pop_torch_dispatch_stack,
+)  # fmt: skip
+
+
+class Tracer:
+    """Records one call of a module or function.
+
+    Args:
+        target: a module, a bound method of one, or any callable.
+        keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them, instead
+            of putting them back.
+        on_result: called after each operation with it and the tensors it gave, for looking into the run.
+    """
+
+    def __init__(
+        self,
+        target: Callable[..., Any],
+        *,
+        keep_state_changes: bool = False,
+        on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
+    ) -> None:
+        self.target = target
+        self.on_result = on_result
+        self.keep_state_changes = keep_state_changes
+        self.model = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
+        title = type(target).__name__ if isinstance(target, nn.Module) else function_name(target)
+        self.record = Record(title)
+        self.busy = 0
+        self._values: dict[int, Value] = {}
+        self._stack: list[Call] = []
+        self._owned: dict[int, tuple[torch.Tensor, Value]] = {}
+        self._paths: dict[int, str] = {}
+        self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
+        self._held: list[tuple[Any, int]] = []
+        self._last_context: Context | None = None
+        self.methods = self._survey()
+        self._undo: list[Callable[[], None]] = []
+        self._preserved: Preserved | None = None
+
+    # What the model is made of
+
+    def _survey(self) -> frozenset[tuple[type, str]]:
+        """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
+        methods: set[tuple[type, str]] = set()
+        for prefix, root in _roots(self.model, self.target):
+            for name, module in root.named_modules(prefix=prefix):
+                self._paths.setdefault(id(module), name)
+                is_lazy = isinstance(module, LazyModuleMixin)
+                for method in ("forward", "initialize_parameters") if is_lazy else ("forward",):
+                    owner = next((c for c in type(module).__mro__ if method in vars(c)), nn.Module)
+                    if owner is not nn.Module and isinstance(vars(owner)[method], FunctionType):
+                        methods.add((owner, method))
+                for kind, found in (("parameter", module._parameters), ("buffer", module._buffers)):
+                    for key, tensor in found.items():
+                        if tensor is not None and id(tensor) not in self._owned:
+                            self._owned[id(tensor)] = (
+                                tensor,
+                                self._leaf(kind, f"{name}.{key}" if name else key, tensor),
+                            )
+        self.record.modules = tuple(self._paths.values())
+        self.record.owned = {value.name: tensor for tensor, value in self._owned.values() if value.name}
+        return frozenset(methods)
+
+    @staticmethod
+    def _leaf(kind: str, name: str | None, tensor: torch.Tensor) -> Value:
+        value = Value(kind, None, -1)
+        value.name = name
+        value.tensor = tensor
+        return value
+
+    # The run
+
+    def run(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Call the target with these arguments and record it; returns what it returned, raises what it raised."""
+        try:
+            self._begin(args, kwargs)
+            output = self._call_target(args, kwargs)
+            self._leave_modes()
+            self.record.output = take_apart(output, self._value_of)
+            if self.record.writes:
+                tensors = [tensor for _, tensor in walk(output)]
+                self.record.output_memory = self._memory_of(tensors, self.record.output.stand_ins())
+            if self.record.unrepeatable:
+                self.record.reference = [tensor.detach().clone() for _, tensor in walk(output)]
+            return output
+        except BaseException as error:
+            self.record.error = error
+            raise
+        finally:  # twice: an asynchronous KeyboardInterrupt may end the first
+            try:
+                self._end()
+            finally:
+                self._end()
+
+    def _begin(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._depths = _functions_len(), _dispatch_len()
+        self._preserved = preserved = Preserved()
+        self.record.rng = dict(preserved.random)
+        self.record.context = self._context()
+        for tensor, _ in self._owned.values():
+            preserved.add_leaf(tensor)
+        with torch._C.DisableTorchFunction():
+            found = named_arguments(self.target, args, kwargs)
+            for path, tensor in (row for name, arg in found for row in walk(arg, name)):
+                if id(tensor) not in self._values and id(tensor) not in self._owned:
+                    value = Value("input", None, -1)
+                    value.name = path
+                    self._adopt(value, tensor)
+                    preserved.add_leaf(tensor)
+                    self.record.inputs.append((path, value))
+            self.record.arguments = take_apart((args, dict(kwargs)), self._value_of)
+        iterators = [name for name, arg in named_arguments(self.target, args, kwargs) if isinstance(arg, Iterator)]
+        if iterators:
+            self.record.unrepeatable = f"the forward consumes {', '.join(iterators)}, an iterator"
+        if "torch._dynamo" in sys.modules:  # else nothing compiled can be there, and importing it takes seconds
+            stance = torch.compiler.set_stance("force_eager")
+            self._undo.append(lambda: stance.__exit__(None, None, None))
+        patches.add(self)
+        self._gap = _Gap(self)
+        self._mode = _Functions(self)
+        _functions_push(self._mode)
+        _dispatch_push(self._gap)
+
+    def _call_target(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        if isinstance(self.target, nn.Module):
+            return self.target(*args, **kwargs)
+        return self.module_call(None, lambda _, *a, **k: self.target(*a, **k), args, kwargs, None)
+
+    def _leave_modes(self) -> None:
+        functions, dispatch = self._depths
+        while _dispatch_len() > dispatch:
+            _dispatch_pop(None)
+        while _functions_len() > functions:
+            _functions_pop()
+
+    def _end(self) -> None:
+        """Remove everything that was installed and put back what the forward changed. Idempotent."""
+        self.busy = 1
+        preserved = self._preserved
+        if preserved is None:
+            return
+        self._mark_written()
+        if hasattr(self, "_depths"):
+            self._leave_modes()
+        patches.remove(self)
+        while self._undo:
+            self._undo[-1]()
+            self._undo.pop()
+        preserved.restore(keep_memory=self.keep_state_changes)
+        while self._held:
+            self._held.pop()[0]()
+        self._preserved = None
+        self._values = {}
+        self._by_storage = None
+        self._stack = []
+
+    def _mark_written(self) -> None:
+        """Mark the leaves whose memory the forward writes into; a replay must work on copies of them."""
+        writes = self.record.writes
+        if not writes:
+            return
+        for value in list(self._values.values()):
+            tensor = value.ref() if value.kind != "op" else None
+            if tensor is not None and storage_key(tensor) in writes:
+                value.is_written = True
+        for found in writes.values():
+            for write in found:
+                write.value.is_written = True
+
+    # Values
+
+    def _adopt(self, value: Value, tensor: torch.Tensor) -> Value:
+        """Make a value stand for a tensor object."""
+        value.ref = weakref.ref(tensor)
+        cls = type(tensor)
+        if cls is _Tensor or cls is _Parameter:
+            _describe_tensor(value, tensor)
+        else:
+            with torch._C.DisableTorchFunctionSubclass():
+                _describe_tensor(value, tensor)
+        self._values[id(tensor)] = value
+        if self._by_storage is not None:
+            self._index(value, tensor)
+        return value
+
+    def _value_of(self, tensor: torch.Tensor) -> Value:
+        """The value that stands for a tensor; one that was never seen is made out to be a leaf or a hidden view."""
+        value = self._values.get(id(tensor))
+        if value is not None and value.ref() is tensor:
+            return value
+        with torch._C.DisableTorchFunction():
+            return self._meet(tensor)
+
+    def _meet(self, tensor: torch.Tensor) -> Value:
+        owned = self._owned.get(id(tensor))
+        if owned is not None:
+            return self._adopt(owned[1], tensor)
+        key = storage_key(tensor)
+        if self._by_storage is None:
+            self._index_all()
+        assert self._by_storage is not None
+        for value, geometry in reversed(self._by_storage.get(key, ()) if key is not None else ()):
+            if value.dtype == tensor.dtype:
+                return self._hidden_view(tensor, value, geometry)
+        path = self._attribute_path(tensor)
+        value = self._leaf("constant", path, tensor)
+        if path is None:
+            value.note = "came from outside torch"
+        assert self._preserved is not None
+        self._preserved.add_leaf(tensor)
+        return self._adopt(value, tensor)
+
+    def _index_all(self) -> None:
+        """Find values by storage from now on: needed as soon as one unknown tensor turns up."""
+        self._by_storage = {}
+        for value in list(self._values.values()):
+            tensor = value.ref()
+            if tensor is not None:
+                self._index(value, tensor)
+        for tensor, value in self._owned.values():
+            if id(tensor) not in self._values:
+                self._index(value, tensor)
+
+    def _index(self, value: Value, tensor: torch.Tensor) -> None:
+        key = storage_key(tensor)
+        if key is not None and self._by_storage is not None:
+            self._by_storage.setdefault(key, []).append((value, geometry_of(tensor)))
+            self._hold(tensor)
+
+    def _hold(self, tensor: torch.Tensor) -> None:
+        """Keep the address of a tensor's storage from being used again, without keeping its memory."""
+        with torch._C.DisableTorchFunctionSubclass():
+            pointer = tensor.untyped_storage()._weak_ref()
+        self._held.append((lambda: torch.UntypedStorage._free_weak_ref(pointer), pointer))
+
+    def _hidden_view(self, tensor: torch.Tensor, base: Value, geometry: Geometry | None) -> Value:
+        """Record a view that torch made without a call that we could see."""
+        here = geometry_of(tensor)
+        source = base.ref() if base.ref is not None else base.tensor
+        if source is None or here is None:
+            func, rest = _same, ()
+        elif here == geometry:
+            func, rest = (_Tensor.detach if source.requires_grad and not tensor.requires_grad else _same), ()
+        else:
+            func, rest = torch.as_strided, (here.shape, here.stride, here.offset)
+        if base.ref is None and source is not None:
+            self._adopt(base, source)
+        op = Op(
+            len(self.record.ops), func, "alias", "alias", self._stack[-1] if self._stack else _NO_CALL, self._context()
+        )
+        op.args, op.reads, op.status = (base, *rest), [base], "ok"
+        if self.record.writes and source is not None:
+            op.memory = self._memory_of([source], [base])
+        value = Value("op", op, op.index)
+        op.out = value
+        self.record.ops.append(op)
+        return self._adopt(value, tensor)
+
+    def _attribute_path(self, tensor: torch.Tensor) -> str | None:
+        """Where in the model's modules a tensor is kept as a plain attribute; None if nowhere."""
+        for name, module in _modules(self.model, self.target):
+            for attribute, kept in vars(module).items():
+                if kept is tensor:
+                    return f"{name}.{attribute}" if name else attribute
+                if attribute.startswith("_") and attribute in _MODULE_INTERNALS:
+                    continue
+                if isinstance(kept, (list, tuple, dict)) or (
+                    hasattr(kept, "__dict__") and not isinstance(kept, nn.Module)
+                ):
+                    for path, found in walk(kept, f"{name}.{attribute}" if name else attribute):
+                        if found is tensor:
+                            return path
+        return None
+
+    # Operations
+
+    def operation(self, info: Function, func: Any, args: Any, kwargs: Any, level: str) -> Any:
+        """Run one operation and record it."""
+        if peek_interpreter_stack() is not None or forward_ad._current_level >= 0:
+            if level == "function":
+                return func(*args, **kwargs)  # wrapped tensors: the dispatch level sees plain ones
+        record = self.record
+        self.busy += 1
+        popped = None
+        try:
+            stack = self._stack
+            op = Op(len(record.ops), func, info.name, level, stack[-1] if stack else _NO_CALL, self._context())
+            tensors: list[Any] = []
+            op.args = tuple([self._pack(arg, op.reads, tensors) for arg in args])
+            if kwargs:
+                op.kwargs = {key: self._pack(arg, op.reads, tensors) for key, arg in kwargs.items()}
+            if record.writes and tensors:
+                op.memory = self._memory_of(tensors, op.reads)
+            op.place = _place()
+            if info.is_attention:
+                op.context = op.context._replace(attention=attention_flags())
+            depth = _dispatch_len()
+            if depth and _dispatch_at(depth - 1) is self._gap:
+                popped = _dispatch_pop(None)
+            written = self._expect(info, op, args, kwargs, tensors)
+            try:
+                if info.writes is Writes.WATCH or level == "opaque":
+                    out, seen = self._watched(func, args, kwargs)
+                    written = [t for t in tensors if id(t) in seen] + [t for t in written if id(t) not in seen]
+                else:
+                    out = func(*args, **kwargs)
+            except BaseException as error:
+                op.error = error
+                op.index = len(record.ops)
+                record.ops.append(op)
+                raise
+            out = self._finish(op, out, written, info)
+        finally:
+            if popped is not None:
+                _dispatch_push(popped)
+            self.busy -= 1
+        return out
+
+    def _pack(self, arg: Any, reads: list[Value], tensors: list[Any]) -> Any:
+        """An argument with every tensor replaced by its value; the tensors are appended to the two lists."""
+        cls = type(arg)
+        if cls is _Tensor or cls is _Parameter:
+            value = self._values.get(id(arg))
+            if value is None or value.ref() is not arg:
+                with torch._C.DisableTorchFunction():
+                    value = self._meet(arg)
+            reads.append(value)
+            tensors.append(arg)
+            return value
+        if cls in _ATOMS:
+            return arg
+        if cls is tuple:
+            return tuple([self._pack(part, reads, tensors) for part in arg])
+        if cls is list:
+            return [self._pack(part, reads, tensors) for part in arg]
+        if isinstance(arg, _Tensor):
+            value = self._value_of(arg)
+            reads.append(value)
+            tensors.append(arg)
+            return value
+        if cls is slice:
+            return slice(*[self._pack(part, reads, tensors) for part in (arg.start, arg.stop, arg.step)])
+        if cls is dict:
+            return {key: self._pack(part, reads, tensors) for key, part in arg.items()}
+        if cls is torch.Generator:
+            assert self._preserved is not None
+            self.record.generators[id(arg)] = (arg, self._preserved.add_generator(arg))
+            return arg
+        inside = [tensor for _, tensor in walk(arg)]
+        if not inside:
+            return arg
+        template = take_apart(arg, self._value_of)
+        reads.extend(template.stand_ins())
+        tensors.extend(inside)
+        return Nested(template)
+
+    def _expect(self, info: Function, op: Op, args: Any, kwargs: Any, tensors: list[Any]) -> list[Any]:
+        """Tensors that the operation will write into, as far as that is known before; their memory is kept."""
+        writes = info.writes
+        written: list[Any] = []
+        if writes is Writes.FIRST or (info.inplace >= 0 and _asks_inplace(info, args, kwargs)):
+            written = tensors[:1]
+        elif writes is Writes.NOTHING and not kwargs:
+            return written
+        if kwargs and kwargs.get("out") is not None:
+            written = [tensor for _, tensor in walk(kwargs["out"])]
+        preserved = self._preserved
+        assert preserved is not None
+        for tensor in written:
+            preserved.before_write(tensor)
+        if tensors and writes is Writes.FLAG:
+            preserved.before_flag(tensors[0])
+        elif tensors and writes is Writes.DATA:
+            preserved.before_data(tensors[0])
+            written = tensors[:1]
+        elif info.is_backward:
+            preserved.before_backward()
+        return written
+
+    def _watched(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, set[int]]:
+        """Run a function under the eyes of a dispatch mode that notes what is written."""
+        assert self._preserved is not None
+        watch = _Watch(self._preserved)
+        depth = _dispatch_len()
+        try:
+            _dispatch_push(watch)
+            return func(*args, **kwargs), watch.written
+        finally:
+            while _dispatch_len() > depth:
+                _dispatch_pop(None)
+
+    def _finish(self, op: Op, out: Any, written: list[Any], info: Function) -> Any:
+        """Note the results and the writes of an operation; returns what the caller is to get."""
+        ops = self.record.ops
+        op.index = len(ops)
+        keep = {id(tensor) for tensor in written} if written else ()
+        if type(out) is _Tensor:
+            value = self._values.get(id(out))
+            if value is None or value.ref() is not out:
+                value = self._adopt(Value("op", op, op.index), out)
+                if op.memory is not None:
+                    self._narrow_memory(op, out)
+            elif id(out) not in keep and info.writes is not Writes.FLAG:
+                out, value = self._pass_on(op, out)
+            op.out = value
+            has_result = True
+        else:
+            reads_before = len(op.reads)
+            out, op.out, has_result = self._unpack(op, out, keep, info)
+            del op.reads[reads_before:]
+        if written:
+            op.writes = tuple([self._value_of(tensor) for tensor in written])
+            for tensor, value in zip(written, op.writes, strict=True):
+                self._note_write(op, tensor, value)
+        if has_result or written or info.is_backward or info.writes is Writes.FLAG:
+            op.status = "ok"
+            ops.append(op)
+            if self.on_result is not None:
+                given = {id(tensor): tensor for _, tensor in walk((out, written))}
+                self.on_result(op, list(given.values()))
+        else:
+            self.record.host_reads += 1
+        return out
+
+    def _unpack(self, op: Op, out: Any, keep: Any, info: Function) -> tuple[Any, Any, bool]:
+        """Like `_finish` for one result that is no plain tensor: what the caller gets, its template, any tensor in it."""
+        cls = type(out)
+        if cls in _ATOMS:
+            return out, out, False
+        if cls is tuple or cls is list:
+            parts = [self._unpack(op, part, keep, info) for part in out]
+            is_same = all(new[0] is old for new, old in zip(parts, out, strict=True))
+            given = out if is_same else cls(part[0] for part in parts)
+            return given, cls(part[1] for part in parts), any(part[2] for part in parts)
+        if isinstance(out, _Tensor):
+            value = self._values.get(id(out))
+            if value is None or value.ref() is not out:
+                if id(out) in self._owned:
+                    return out, self._value_of(out), True
+                with torch._C.DisableTorchFunctionSubclass():
+                    return out, self._adopt(Value("op", op, op.index), out), True
+            if id(out) in keep or info.writes is Writes.FLAG:
+                return out, value, True
+            return (*self._pass_on(op, out), True)
+        if next(walk(out), None) is None:
+            return out, None, False
+        return out, Nested(take_apart(out, lambda tensor: self._result(op, tensor))), True
+
+    def _result(self, op: Op, tensor: torch.Tensor) -> Value:
+        value = self._values.get(id(tensor))
+        if value is not None and value.ref() is tensor:
+            return value
+        return self._adopt(Value("op", op, op.index), tensor)
+
+    def _pass_on(self, op: Op, tensor: torch.Tensor) -> tuple[torch.Tensor, Value]:
+        """Hand out a fresh alias of a tensor that an operation returns unchanged.
+
+        Otherwise the result could not be told from the argument, and readers of the one would count as readers of the
+        other. The alias has the same memory, strides and autograd history.
+        """
+        op.is_passed_on = True
+        cls = type(tensor)
+        is_plain = cls is _Tensor or (cls is _Parameter and op.level != "module")
+        if not is_plain or tensor.layout is not torch.strided or tensor.is_nested:
+            return tensor, self._value_of(tensor)
+        with torch._C.DisableTorchFunction(), torch.enable_grad():
+            alias = tensor[...]
+            return alias, self._adopt(Value("op", op, op.index), alias)
+
+    def _note_write(self, op: Op, tensor: torch.Tensor, value: Value) -> None:
+        key: Any = storage_key(tensor)
+        if key is None:
+            key = value
+        elif key not in self.record.writes:
+            self._hold(tensor)
+        self.record.writes.setdefault(key, []).append(Write(op, value, geometry_of(tensor)))
+
+    def _memory_of(self, tensors: list[Any], values: list[Value]) -> Memory | None:
+        """Which of some tensors lie in memory that was written, and how often by now."""
+        writes = self.record.writes
+        memory: Memory | None = None
+        for position, tensor in enumerate(tensors):
+            key: Any = storage_key(tensor)
+            found = writes.get(values[position] if key is None else key)
+            if found is not None:
+                memory = {} if memory is None else memory
+                memory[position] = (values[position] if key is None else key, len(found), geometry_of(tensor))
+        return memory
+
+    def _narrow_memory(self, op: Op, result: torch.Tensor) -> None:
+        """A view reads no more of written memory than what it shows."""
+        assert op.memory is not None
+        key = storage_key(result)
+        for position, (found, count, _) in op.memory.items():
+            if found == key:
+                op.memory[position] = (found, count, geometry_of(result))
+
+    def _context(self) -> Context:
+        grad, inference, dtype = _grad_enabled(), _inference_enabled(), _default_dtype()
+        last = self._last_context
+        is_plain = not _any_autocast()
+        if last is not None and is_plain and last[:3] == (grad, inference, ()) and last.dtype is dtype:
+            return last
+        autocast = () if is_plain else _autocast_state()
+        context = Context(grad, inference, autocast, dtype)
+        self._last_context = context
+        return context
+
+    # Module calls and autograd Functions
+
+    def module_call(self, module: Any, run: Callable[..., Any], args: Any, kwargs: Any, forward: Any) -> Any:
+        """Run a module call and record it.
+
+        Args:
+            module: the module; None for a traced function.
+            run: called as `run(module, *args, **kwargs)`.
+            args, kwargs: the arguments.
+            forward: the class's `forward` where that was called directly; None for `module(...)`.
+        """
+        stack = self._stack
+        if self.busy:
+            return run(module, *args, **kwargs)
+        if forward is not None and stack and stack[-1].module is module and forward not in stack[-1].forwards:
+            stack[-1].forwards.append(forward)  # the forward of the call that is open, or its parent class's
+            return run(module, *args, **kwargs)
+        call = self._open_call(module, args, kwargs)
+        if forward is not None:
+            call.forwards.append(forward)
+        stack.append(call)
+        try:
+            if isinstance(module, torch.jit.ScriptModule):
+                out = self._opaque(
+                    getattr(module, "original_name", type(module).__name__), run, (module, *args), kwargs
+                )
+            else:
+                out = run(module, *args, **kwargs)
+            if call.start == len(self.record.ops) and call.index + 1 == len(self.record.calls):
+                out = self._identity(call, out)
+            self.busy += 1
+            call.out = self._value_of(out) if isinstance(out, _Tensor) else take_apart(out, self._value_of)
+            self.busy -= 1
+            call.status = "ok"
+            return out
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            call.end = len(self.record.ops)
+            call.forwards = []
+            if stack and stack[-1] is call:
+                stack.pop()
+            elif call in stack:  # an interruption left inner calls open
+                del stack[stack.index(call) :]
+
+    def _open_call(self, module: Any, args: Any, kwargs: Any) -> Call:
+        record, stack = self.record, self._stack
+        fqn = self._paths.get(id(module)) if module is not None else None
+        name = record.title if module is None else type(module).__name__
+        if isinstance(module, torch.jit.ScriptModule):
+            name = getattr(module, "original_name", name)
+        parent = stack[-1] if stack else None
+        call = Call(len(record.calls), module, fqn, name, parent, len(record.ops))
+        self.busy += 1
+        try:
+            for arg in (*args, *kwargs.values()):
+                cls = type(arg)
+                if cls is _Tensor:
+                    call.reads.append(self._value_of(arg))
+                elif cls not in _ATOMS:
+                    call.reads.extend([self._value_of(tensor) for _, tensor in walk(arg)])
+        finally:
+            self.busy -= 1
+        call.place = _place()
+        record.calls.append(call)
+        return call
+
+    def _identity(self, call: Call, out: Any) -> Any:
+        """A module call that ran nothing and hands something on is a node all the same."""
+        self.busy += 1
+        try:
+            tensors: list[Any] = []
+            op = Op(len(self.record.ops), _same, "identity", "module", call, self._context())
+            op.args = (self._pack(out, op.reads, tensors),)
+            if not tensors:
+                return out
+            if self.record.writes:
+                op.memory = self._memory_of(tensors, op.reads)
+            op.place = call.place
+            return self._finish(op, out, [], _IDENTITY)
+        finally:
+            self.busy -= 1
+
+    def function_apply(self, cls: type, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run `cls.apply` of an autograd Function as one operation that keeps its custom backward."""
+        if self.busy or cls.__module__.startswith("torch.utils.checkpoint"):
+            return run(*args, **kwargs)
+        return self._opaque(cls.__name__, run, args, kwargs)
+
+    def _opaque(self, name: str, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        info = Function(run)
+        info.name = name
+        return self.operation(info, run, args, kwargs, "opaque")
+
+
+class _Functions(TorchFunctionMode):
+    """Sees every call through torch's Python API."""
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tracer = self.tracer
+        info = describe(func)
+        if info.is_metadata or tracer.busy:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        return tracer.operation(info, func, args, kwargs or {}, "function")
+
+
+class _Gap(TorchDispatchMode):
+    """Sees what runs at the dispatcher outside any recorded function."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, tracer: Tracer) -> None:
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        tracer = self.tracer
+        if tracer.busy:
+            return func(*args, **(kwargs or {}))
+        return tracer.operation(describe(func), func, args, kwargs or {}, "dispatch")
+
+
+class _Watch(TorchDispatchMode):
+    """Notes what operators write into, and has it kept before."""
+
+    supports_higher_order_operators = True
+
+    def __init__(self, preserved: Preserved) -> None:
+        super().__init__()
+        self.preserved = preserved
+        self.written: set[int] = set()
+        self.kept: list[torch.Tensor] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        schema = getattr(func, "_schema", None)
+        if schema is not None:
+            for tensor in written_by(schema, args, kwargs):
+                self.preserved.before_write(tensor)
+                self.written.add(id(tensor))
+                self.kept.append(tensor)
+        return func(*args, **kwargs)
+
+
+def written_by(schema: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
+    """Tensors among an operator's arguments that it writes into."""
+    silent = SILENT_WRITERS.get(schema.name)
+    if silent is not None:
+        positions, training = silent
+        if len(args) > training and args[training]:
+            return [args[position] for position in positions if isinstance(args[position], _Tensor)]
+        return []
+    if not schema.is_mutable:
+        return []
+    found: list[torch.Tensor] = []
+    for position, argument in enumerate(schema.arguments):
+        if argument.alias_info is not None and argument.alias_info.is_write:
+            given = args[position] if position < len(args) else kwargs.get(argument.name)
+            found.extend(tensor for _, tensor in walk(given))
+    return found
+
+
+def _describe_tensor(value: Value, tensor: torch.Tensor) -> None:
+    value.dtype = tensor.dtype
+    value.device = tensor.device
+    value.requires_grad = tensor.requires_grad
+    try:
+        value.shape = tensor.shape
+    except RuntimeError:  # nested tensors have no shape, uninitialised parameters neither
+        value.shape = None
+
+
+def geometry_of(tensor: torch.Tensor) -> Geometry | None:
+    """Where in its storage a tensor lies, in elements; None for tensors that are not strided."""
+    if type(tensor) not in (_Tensor, _Parameter):
+        with torch._C.DisableTorchFunctionSubclass():
+            return _geometry(tensor)
+    return _geometry(tensor)
+
+
+def _geometry(tensor: torch.Tensor) -> Geometry | None:
+    if tensor.layout is not torch.strided or tensor.is_nested or isinstance(tensor, UninitializedTensorMixin):
+        return None
+    return Geometry(tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.element_size())
+
+
+def _autocast_state() -> tuple[tuple[str, Any, bool], ...]:
+    devices = ["cpu", *(["cuda"] if torch.cuda.is_initialized() else [])]
+    enabled = [device for device in devices if torch.is_autocast_enabled(device)]
+    return tuple((d, torch.get_autocast_dtype(d), torch.is_autocast_cache_enabled()) for d in enabled)
+
+
+def is_internal_code(code: CodeType) -> bool:
+    """Whether code is torch's or ours, so that no line of it is the user's."""
+    found = _is_internal.get(code)
+    if found is None:
+        found = _is_internal[code] = code.co_filename.startswith((_TORCH_FOLDER, _OWN_FOLDER))
+    return found
+
+
+def _place() -> Place | None:
+    """The innermost line of code that is neither torch's nor ours; None where the forward is all torch's."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        code = frame.f_code
+        is_internal = _is_internal.get(code)
+        if not (is_internal_code(code) if is_internal is None else is_internal):
+            return code, frame.f_lasti
+        if code is _RUN:
+            return None
+        frame = frame.f_back
+    return None
+
+
+_RUN = Tracer.run.__code__
+
+
+def _asks_inplace(info: Function, args: Any, kwargs: Any) -> bool:
+    position = info.inplace
+    return (args[position] if len(args) > position else kwargs.get("inplace")) is True
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+_IDENTITY = Function(_same)
+_NO_CALL = Call(-1, None, None, "", None, 0)
+_MODULE_INTERNALS = frozenset(vars(nn.Module()))
+
+
+def _modules(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
+    return [row for prefix, root in _roots(model, target) for row in root.named_modules(prefix=prefix)]
+
+
+def _roots(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
+    """Modules whose parts are to have names: the model, or what a traced function closes over."""
+    if isinstance(model, nn.Module):
+        return [("", model)]
+    cells = zip(
+        getattr(getattr(target, "__code__", None), "co_freevars", ()), getattr(target, "__closure__", None) or ()
+    )
+    found = [(name, cell.cell_contents) for name, cell in cells if isinstance(_contents_of(cell), nn.Module)]
+    return found
+
+
+def _contents_of(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a cell that is still empty
+        return None
