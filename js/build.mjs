@@ -157,7 +157,7 @@ async function main() {
     globalName: "torchatlas",
     plugins: [substitute(viz, null)],
   });
-  const metafiles = [worker.metafile, atlas.metafile, headless.metafile];
+  const metafiles = [worker, atlas, headless].flatMap(({ metafile }) => metafile ?? []);
   const notices = await Promise.all(bundledPackages(metafiles).map(noticeOf));
   const line = `\n\n${"-".repeat(80)}\n\n`;
   await mkdir(target, { recursive: true });

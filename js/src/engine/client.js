@@ -1,0 +1,140 @@
+/**
+ * Solves layout problems by the best means there is: Graphviz in a worker, Graphviz on this thread, the simple engine.
+ * Every step down is taken for good where it is due to the surroundings (no workers, no wasm), and for one problem where
+ * it is due to the problem.
+ *
+ * @typedef {import("./ranks.js").Problem} Problem
+ * @typedef {import("./ranks.js").Solution} Solution
+ * @typedef {{ready: () => Promise<"viz"|"simple">, solve: (problems: Problem[]) => Promise<Solution[]>, destroy: () => void}} Solver
+ */
+import { solveSimply } from "./simple.js";
+import { createVizEngine, isFitForViz } from "./viz.js";
+import { workerSource } from "./workersource.js";
+
+/** How long Graphviz may take, in ms, before the simple engine steps in and the worker is given up. */
+const START_LIMIT_MS = 20000;
+const SOLVE_LIMIT_MS = 8000;
+
+/**
+ * @param {{wasm: Uint8Array | ArrayBuffer | null, workerFactory?: (() => Worker) | null}} options
+ * @returns {Solver}
+ */
+export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
+  const inWorker = wasm && workerFactory ? createWorkerSolver(wasm, workerFactory) : null;
+  /** @type {Promise<import("./viz.js").VizEngine | null> | null} */
+  let here = null;
+  const engineHere = () => {
+    here ??= wasm ? createVizEngine(wasm).catch(() => null) : Promise.resolve(null);
+    return here;
+  };
+  return {
+    async ready() {
+      if (inWorker && (await inWorker.isReady())) return "viz";
+      return (await engineHere()) ? "viz" : "simple";
+    },
+    async solve(problems) {
+      const asked = problems.filter(isFitForViz);
+      /** @type {(Solution | null)[]} */
+      let answers = [];
+      if (asked.length > 0) {
+        if (inWorker && (await inWorker.isReady())) answers = await inWorker.solve(asked);
+        else {
+          const engine = await engineHere();
+          answers = engine ? await engine.solveAll(asked) : [];
+        }
+      }
+      let next = 0;
+      return problems.map((problem) => (isFitForViz(problem) ? answers[next++] : null) ?? solveSimply(problem));
+    },
+    destroy() {
+      inWorker?.destroy();
+    },
+  };
+}
+
+/**
+ * A classic worker from a Blob: the kind that also runs from file:// and in sandboxed frames.
+ *
+ * @returns {(() => Worker) | null}
+ */
+function blobWorkerFactory() {
+  const code = workerSource;
+  if (code === null || typeof Worker === "undefined" || typeof Blob === "undefined") return null;
+  return () => {
+    const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+    const worker = new Worker(url);
+    // The worker has read its code when it first answers; until then the URL must live.
+    worker.addEventListener("message", () => URL.revokeObjectURL(url), { once: true });
+    return worker;
+  };
+}
+
+/**
+ * @param {Uint8Array | ArrayBuffer} wasm
+ * @param {() => Worker} factory
+ * @returns {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>, destroy: () => void}}
+ */
+function createWorkerSolver(wasm, factory) {
+  /** @type {Worker | null} */
+  let worker = null;
+  /** @type {Promise<boolean> | null} */
+  let start = null;
+  let isGone = false;
+  let lastId = 0;
+  /** @type {Map<number, (answer: any) => void>} */
+  const waiting = new Map();
+
+  const stop = () => {
+    worker?.terminate();
+    worker = null;
+    for (const answer of waiting.values()) answer(null);
+    waiting.clear();
+  };
+  /** @type {(message: object, limitMs: number) => Promise<any>} null where no answer came */
+  const ask = (message, limitMs) => {
+    if (worker === null) return Promise.resolve(null);
+    lastId += 1;
+    const id = lastId;
+    return new Promise((resolve) => {
+      const timer = setTimeout(stop, limitMs);
+      waiting.set(id, (answer) => {
+        clearTimeout(timer);
+        resolve(answer);
+      });
+      worker?.postMessage({ id, ...message });
+    });
+  };
+  const begin = async () => {
+    try {
+      worker = factory();
+    } catch {
+      // Content security policies may forbid workers from Blobs: then this thread does the work.
+      return false;
+    }
+    worker.onmessage = ({ data }) => {
+      waiting.get(data.id)?.(data.answer);
+      waiting.delete(data.id);
+    };
+    worker.onerror = stop;
+    return (await ask({ wasm }, START_LIMIT_MS)) === true;
+  };
+  return {
+    isReady() {
+      if (isGone) return Promise.resolve(false);
+      start ??= begin();
+      return start;
+    },
+    async solve(problems) {
+      if (worker === null) start = null;
+      if (!(await this.isReady())) return problems.map(() => null);
+      const answer = await ask({ problems }, SOLVE_LIMIT_MS);
+      // After a failure the next request starts a new worker.
+      if (answer === null) start = null;
+      return answer ?? problems.map(() => null);
+    },
+    destroy() {
+      isGone = true;
+      stop();
+    },
+  };
+}

@@ -1,0 +1,323 @@
+/**
+ * From a visible graph to a scene in px.
+ *
+ * - `createLayouter({wasm, workerFactory?})` gives `{layout(graph, visible), destroy()}`; `layout` answers with a promise of
+ *   a Scene, or of null when a later call has taken its place. It lays out in a worker where one can be made, else on this
+ *   thread; by Graphviz where that runs, else by the simple engine (`scene.stats.engine` says which).
+ * - `layoutSync(graph, visible, engine, memo?)` does the same at once, for headless use and tests; `engine` is
+ *   `simpleEngine` or what `createVizEngine(wasm)` (engine/viz.js) resolves to; `memo` comes from `createMemo()`.
+ *
+ * Each scope is laid out alone, inner ones first, and remembered by its structure: equal blocks are laid out once, and a
+ * click lays out only the scopes on the way to the top.
+ *
+ * @typedef {import("./types.js").Graph} Graph
+ * @typedef {import("./types.js").VisibleGraph} VisibleGraph
+ * @typedef {import("./types.js").Scene} Scene
+ * @typedef {import("./types.js").Box} Box
+ * @typedef {import("./types.js").Route} Route
+ * @typedef {import("./scopes.js").Scope} Scope
+ * @typedef {import("./scopes.js").Scopes} Scopes
+ * @typedef {import("./measure.js").Face} Face
+ * @typedef {import("./arrange.js").ScopeTask} ScopeTask
+ * @typedef {import("./arrange.js").ScopeLayout} ScopeLayout
+ * @typedef {import("./engine/ranks.js").Problem} Problem
+ * @typedef {import("./engine/ranks.js").Solution} Solution
+ *
+ * @typedef {{name: "viz"|"simple", solve: (problem: Problem) => Solution}} Engine
+ * @typedef {Map<string, {id: number, layout: ScopeLayout}>} Memo by structure, one per engine
+ * @typedef {Generator<Problem[], Scene, Solution[]>} Steps asks for solutions, level by level
+ */
+import { arrange, toProblem } from "./arrange.js";
+import { createSolver } from "./engine/client.js";
+import { solveSimply } from "./engine/simple.js";
+import { edgeText, faceOf, labelWidth, LABEL_HEIGHT } from "./measure.js";
+import { splitScopes } from "./scopes.js";
+
+/** @type {Engine} */
+export const simpleEngine = { name: "simple", solve: solveSimply };
+
+/** @returns {Memo} */
+export const createMemo = () => new Map();
+
+/**
+ * @param {Graph} graph
+ * @param {VisibleGraph} visible
+ * @param {Engine} engine
+ * @param {Memo} [memo] gets what is laid out anew
+ * @returns {Scene}
+ */
+export function layoutSync(graph, visible, engine, memo = createMemo()) {
+  const start = now();
+  const steps = layoutSteps(graph, visible, memo);
+  let step = steps.next();
+  while (!step.done) step = steps.next(step.value.map((problem) => engine.solve(problem)));
+  return timed(step.value, engine.name, start);
+}
+
+/**
+ * @param {{wasm?: Uint8Array | ArrayBuffer | null, workerFactory?: (() => Worker) | null}} options wasm: the bytes of Graphviz;
+ *   without them the simple engine draws. workerFactory: null to stay on this thread
+ * @returns {{layout: (graph: Graph, visible: VisibleGraph) => Promise<Scene | null>, destroy: () => void}}
+ */
+export function createLayouter({ wasm = null, workerFactory } = {}) {
+  const solver = createSolver({ wasm, workerFactory });
+  const memos = { viz: createMemo(), simple: createMemo() };
+  let latest = 0;
+  return {
+    async layout(graph, visible) {
+      latest += 1;
+      const ticket = latest;
+      const start = now();
+      const name = await solver.ready();
+      if (ticket !== latest) return null;
+      const steps = layoutSteps(graph, visible, memos[name]);
+      let step = steps.next();
+      while (!step.done) {
+        const solutions = await solver.solve(step.value);
+        if (ticket !== latest) return null;
+        step = steps.next(solutions);
+      }
+      return timed(step.value, name, start);
+    },
+    destroy() {
+      latest += 1;
+      solver.destroy();
+    },
+  };
+}
+
+/** @returns {number} ms; embedded engines have no `performance` */
+const now = () => globalThis.performance?.now() ?? Date.now();
+
+/** @type {(scene: Scene, engine: "viz"|"simple", start: number) => Scene} */
+const timed = (scene, engine, start) => ({ ...scene, stats: { ...scene.stats, engine, layoutMs: now() - start } });
+
+/**
+ * @param {Graph} graph
+ * @param {VisibleGraph} visible
+ * @param {Memo} memo
+ * @returns {Steps}
+ */
+function* layoutSteps(graph, visible, memo) {
+  const faces = visible.items.map((item) => faceOf(graph, item));
+  const split = splitScopes(visible);
+  const labels = labelTexts(graph, visible);
+  /** @type {{id: number, layout: ScopeLayout}[]} */
+  const found = new Array(split.scopes.length);
+  const context = { scopes: split.scopes, faces, labels, found, isRound: isRoundFace(graph, visible) };
+  let engineCalls = 0;
+  let memoHits = 0;
+  for (const level of byHeight(split.scopes)) {
+    /** @type {Map<string, {task: ScopeTask, scopes: number[]}>} */
+    const missing = new Map();
+    for (const at of level) {
+      const { task, key } = taskOf(split.scopes[at], context);
+      const known = memo.get(key);
+      const waiting = missing.get(key);
+      if (known) found[at] = known;
+      else if (waiting) waiting.scopes.push(at);
+      else missing.set(key, { task, scopes: [at] });
+      if (known || waiting) memoHits += 1;
+    }
+    const prepared = [...missing.values()].map(({ task }) => toProblem(task));
+    const asked = prepared.filter(({ problem }) => !isTrivial(problem));
+    engineCalls += asked.length;
+    const answers = asked.length > 0 ? yield asked.map(({ problem }) => problem) : [];
+    let next = 0;
+    for (const [key, { task, scopes }] of missing) {
+      const { problem, railOf, kept } = /** @type {ReturnType<typeof toProblem>} */ (prepared.shift());
+      const solution = isTrivial(problem) ? solveSimply(problem) : answers[next++];
+      const entry = { id: memo.size, layout: arrange(task, solution, railOf, kept) };
+      memo.set(key, entry);
+      for (const at of scopes) found[at] = entry;
+    }
+  }
+  const scene = assemble(visible, faces, split, labels, found);
+  const weights = linkWeights(graph, visible);
+  scene.routes.forEach((route) => (route.weight = weights[route.link]));
+  return { ...scene, stats: { engine: "simple", layoutMs: 0, engineCalls, memoHits } };
+}
+
+/** @param {Scope[]} scopes @returns {number[][]} indices of scopes by height: what is inside comes first */
+function byHeight(scopes) {
+  /** @type {number[][]} */
+  const levels = [];
+  scopes.forEach((scope, at) => {
+    while (levels.length <= scope.height) levels.push([]);
+    levels[scope.height].push(at);
+  });
+  return levels;
+}
+
+/** @param {Problem} problem @returns {boolean} a chain, for which no engine needs to be asked */
+function isTrivial({ kinds, edges }) {
+  const fed = new Uint8Array(kinds.length);
+  const read = new Uint8Array(kinds.length);
+  for (const { tail, head } of edges) {
+    if (read[tail]++ > 0 || fed[head]++ > 0) return false;
+  }
+  return edges.length === kinds.length - 1;
+}
+
+/** @type {(graph: Graph, visible: VisibleGraph) => string[]} per link */
+function labelTexts(graph, visible) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  for (const { spec } of visible.links) {
+    const { dtype } = graph.specs[spec];
+    counts.set(dtype, (counts.get(dtype) ?? 0) + 1);
+  }
+  const usual = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "float32";
+  /** @type {Map<number, string>} */
+  const known = new Map();
+  return visible.links.map(({ spec }) => {
+    const text = known.get(spec) ?? edgeText(graph, spec, usual);
+    known.set(spec, text);
+    return text;
+  });
+}
+
+/** @type {(graph: Graph, visible: VisibleGraph) => number[]} per link, 0 to 1 */
+function linkWeights(graph, visible) {
+  const sizes = visible.links.map(({ spec }) => graph.specs[spec].sizeBytes);
+  const most = sizes.reduce((a, b) => Math.max(a, b), 1);
+  return sizes.map((size) => Math.sqrt(size / most));
+}
+
+/** @type {(graph: Graph, visible: VisibleGraph) => (item: number) => boolean} */
+const isRoundFace = (graph, visible) => (at) => {
+  const item = visible.items[at];
+  if (item.kind !== "node") return false;
+  const { kind } = graph.nodes[item.id];
+  return kind === "op" || kind === "opaque" || kind === "input" || kind === "output";
+};
+
+/**
+ * @typedef {Object} Context what tasks are made from
+ * @property {Scope[]} scopes
+ * @property {Face[]} faces per item
+ * @property {string[]} labels per link
+ * @property {{id: number, layout: ScopeLayout}[]} found per scope; those inside come first
+ * @property {(item: number) => boolean} isRound
+ *
+ * @param {Scope} scope
+ * @param {Context} context
+ * @returns {{task: ScopeTask, key: string}} key: equal for scopes that look the same
+ */
+function taskOf(scope, { scopes, faces, labels, found, isRound }) {
+  /** @type {string[]} */
+  const parts = [];
+  const blocks = scope.children.map((item, place) => {
+    const inner = scope.inner[place];
+    if (inner >= 0) {
+      const { width, height, inDx, outDx } = found[inner].layout;
+      parts.push(`#${found[inner].id}`);
+      return { width, height, isRound: false, inDx, outDx };
+    }
+    const { width, height } = faces[item];
+    const round = isRound(item);
+    parts.push(`${width}x${height}${round ? "r" : ""}`);
+    return { width, height, isRound: round, inDx: null, outDx: null };
+  });
+  /** @type {Map<number, number>} */
+  const tensors = new Map();
+  const portOf = (/** @type {number} */ place, /** @type {number} */ tensor, /** @type {"ins"|"outs"} */ side) => {
+    const inner = place < 0 ? -1 : scope.inner[place];
+    return inner < 0 ? -1 : (scopes[inner][side].get(tensor) ?? -1);
+  };
+  const edges = scope.edges.map(({ tail, head, tensor, link }) => {
+    const local = tensors.get(tensor) ?? tensors.size;
+    tensors.set(tensor, local);
+    const width = link < 0 ? 0 : labelWidth(labels[link]);
+    const tailPort = portOf(tail, tensor, "outs");
+    const headPort = portOf(head, tensor, "ins");
+    parts.push(`${tail}.${tailPort}>${head}.${headPort}:${local}:${width}`);
+    return { tail, head, tailPort, headPort, tensor: local, labelWidth: width };
+  });
+  const face = scope.item < 0 ? { width: 0, height: 0 } : faces[scope.item];
+  const [ins, outs] = [scope.ins.size, scope.outs.size];
+  const key = `${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
+  return { task: { blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width }, key };
+}
+
+/**
+ * Puts the scopes into each other and joins the pieces of each link.
+ *
+ * @param {VisibleGraph} visible
+ * @param {Face[]} faces
+ * @param {Scopes} split
+ * @param {string[]} labels
+ * @param {{id: number, layout: ScopeLayout}[]} found
+ * @returns {Scene}
+ */
+function assemble(visible, faces, { scopes, paths }, labels, found) {
+  /** @type {Box[]} */
+  const boxes = new Array(visible.items.length);
+  const originX = new Array(scopes.length).fill(0);
+  const originY = new Array(scopes.length).fill(0);
+  scopes.forEach((scope, at) => {
+    const { layout } = found[at];
+    scope.children.forEach((item, place) => {
+      const inner = scope.inner[place];
+      const [x, y] = [originX[at] + layout.xs[place], originY[at] + layout.ys[place]];
+      const { title, subtitle, detail, badge, width, height } = faces[item];
+      const size =
+        inner < 0 ? { width, height } : { width: found[inner].layout.width, height: found[inner].layout.height };
+      const headerHeight = inner < 0 ? 0 : height;
+      boxes[item] = {
+        item: visible.items[item],
+        parent: scope.item,
+        x,
+        y,
+        ...size,
+        headerHeight,
+        title,
+        subtitle,
+        detail,
+        badge,
+      };
+      if (inner < 0) return;
+      originX[inner] = x;
+      originY[inner] = y;
+    });
+  });
+  const routes = visible.links.map((link, at) => {
+    /** @type {number[]} */
+    const points = [];
+    let isRail = false;
+    /** @type {Route["label"]} */
+    let label = null;
+    for (const { scope, edge } of paths[at]) {
+      const { layout } = found[scope];
+      const line = layout.lines[edge];
+      isRail ||= line.isRail;
+      for (let i = points.length === 0 ? 0 : 2; i < line.points.length; i += 2) {
+        points.push(line.points[i] + originX[scope], line.points[i + 1] + originY[scope]);
+      }
+      const corner = scopes[scope].edges[edge].link === at ? layout.labels[edge] : null;
+      if (corner) {
+        const place = { x: corner.x + originX[scope], y: corner.y + originY[scope] };
+        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT };
+      }
+    }
+    return {
+      link: at,
+      tail: link.tail,
+      head: link.head,
+      points,
+      curve: /** @type {const} */ ("bezier"),
+      isRail,
+      weight: 1,
+      label,
+    };
+  });
+  const { width, height } = found[0].layout;
+  return {
+    width,
+    height,
+    boxes,
+    routes,
+    visible,
+    stats: { engine: "simple", layoutMs: 0, engineCalls: 0, memoHits: 0 },
+  };
+}

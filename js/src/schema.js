@@ -1,0 +1,118 @@
+/** The sole reader of the JSON document: checks it and renames its snake_case names once. */
+
+/** @typedef {import("./types.js").Graph} Graph */
+
+/** The version of the document that this code reads. */
+export const SCHEMA_VERSION = 1;
+
+const NODE_KINDS = ["input", "parameter", "buffer", "constant", "op", "opaque", "output"];
+const LISTS = ["specs", "sources", "calls", "nodes", "edges", "inputs", "outputs"];
+const MAX_ERRORS = 20;
+
+/**
+ * @param {unknown} document what `JSON.parse` gave
+ * @returns {{status: "success", graph: Graph} | {status: "failure", errors: string[]}}
+ */
+export function decode(document) {
+  const raw = /** @type {any} */ (document);
+  const problem = unreadable(raw);
+  if (problem !== null) return { status: "failure", errors: [problem] };
+  const errors = brokenReferences(raw);
+  if (errors.length > 0) return { status: "failure", errors };
+  return { status: "success", graph: toGraph(raw) };
+}
+
+/**
+ * @param {any} raw
+ * @returns {string | null} why nothing of the document can be read
+ */
+function unreadable(raw) {
+  if (raw === null || typeof raw !== "object" || Array.isArray(raw)) return "the document is not an object";
+  if (raw.schema_version !== SCHEMA_VERSION) {
+    const found = raw.schema_version === undefined ? "no version" : `version ${raw.schema_version}`;
+    return `the document has ${found}, this view reads version ${SCHEMA_VERSION}`;
+  }
+  const missing = LISTS.filter((name) => !Array.isArray(raw[name]));
+  if (missing.length > 0) return `the document lacks the list ${missing.join(", ")}`;
+  if (raw.calls.length === 0) return "the document has no module call";
+  return null;
+}
+
+/**
+ * @param {any} raw
+ * @returns {string[]} references that lead nowhere; at most MAX_ERRORS
+ */
+function brokenReferences(raw) {
+  /** @type {string[]} */
+  const errors = [];
+  const count = { spec: raw.specs.length, call: raw.calls.length, node: raw.nodes.length, source: raw.sources.length };
+  /** @type {(kind: keyof typeof count, id: unknown, where: string) => void} */
+  const expectId = (kind, id, where) => {
+    const isKnown = typeof id === "number" && Number.isInteger(id) && id >= 0 && id < count[kind];
+    if (!isKnown && errors.length < MAX_ERRORS) errors.push(`${where}: unknown ${kind} ${JSON.stringify(id)}`);
+  };
+  raw.calls.forEach((/** @type {any} */ call, /** @type {number} */ id) => {
+    const where = `calls[${id}]`;
+    if (id > 0) expectId("call", call.parent, where);
+    if (id > 0 && call.parent >= id) errors.push(`${where}: its caller must come before it`);
+    for (const spec of [...call.inputs, ...call.outputs]) expectId("spec", spec, where);
+    if (call.source !== null) expectId("source", call.source, where);
+  });
+  raw.nodes.forEach((/** @type {any} */ node, /** @type {number} */ id) => {
+    const where = `nodes[${id}]`;
+    if (!NODE_KINDS.includes(node.kind)) errors.push(`${where}: unknown kind ${JSON.stringify(node.kind)}`);
+    if (node.call !== null) expectId("call", node.call, where);
+    for (const spec of node.outputs) expectId("spec", spec, where);
+    if (node.source !== null) expectId("source", node.source, where);
+  });
+  raw.edges.forEach((/** @type {any} */ edge, /** @type {number} */ at) => {
+    expectId("node", edge[0], `edges[${at}]`);
+    expectId("node", edge[1], `edges[${at}]`);
+    expectId("spec", edge[4], `edges[${at}]`);
+  });
+  for (const id of [...raw.inputs, ...raw.outputs]) expectId("node", id, "inputs, outputs");
+  if (raw.error) {
+    if (raw.error.node !== null) expectId("node", raw.error.node, "error");
+    for (const id of raw.error.calls) expectId("call", id, "error");
+  }
+  return errors.slice(0, MAX_ERRORS);
+}
+
+/**
+ * @param {any} raw a checked document
+ * @returns {Graph}
+ */
+function toGraph(raw) {
+  return {
+    title: raw.title,
+    generator: raw.generator,
+    specs: raw.specs.map((/** @type {any} */ spec) => ({
+      shape: spec.shape,
+      dtype: spec.dtype,
+      device: spec.device,
+      requiresGrad: spec.requires_grad,
+      sizeBytes: spec.size_bytes,
+    })),
+    sources: raw.sources.map((/** @type {any} */ source) => ({
+      file: source.file,
+      line: source.line,
+      function: source.function,
+      code: source.code,
+      firstLine: source.first_line,
+    })),
+    calls: raw.calls.map((/** @type {any} */ call, /** @type {number} */ id) => ({ id, ...call })),
+    nodes: raw.nodes.map((/** @type {any} */ node, /** @type {number} */ id) => ({ id, ...node })),
+    edges: raw.edges.map((/** @type {any} */ edge) => ({
+      tail: edge[0],
+      head: edge[1],
+      tailSlot: edge[2],
+      slot: edge[3],
+      spec: edge[4],
+    })),
+    inputs: raw.inputs,
+    outputs: raw.outputs,
+    error: raw.error,
+    coverage: raw.coverage,
+    proof: raw.proof,
+  };
+}
