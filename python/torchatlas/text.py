@@ -10,6 +10,8 @@ from torchatlas.graph import Graph, ModuleCall, TensorSpec
 
 _HEADINGS = ("module", "type", "output", "parameters")
 _NAME_WIDTH_MAX = 48
+_TENSORS_LISTED = 4
+_SHAPES_IN_ROW = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +79,11 @@ def _headline(graph: Graph) -> str:
 
 def _tensors(graph: Graph) -> Iterator[str]:
     for label, ids in (("input", graph.inputs), ("output", graph.outputs)):
-        for node in (graph.nodes[position] for position in ids):
+        for node in (graph.nodes[position] for position in ids[:_TENSORS_LISTED]):
             specs = ", ".join(map(spec_text, node.outputs))
             yield f"  {label:<6}  {_plain(node.name)}  {specs}".rstrip()
+        if len(ids) > _TENSORS_LISTED:
+            yield f"  {label:<6}  and {len(ids) - _TENSORS_LISTED} more"
 
 
 def _tree(graph: Graph, depth: int) -> Iterator[_Row]:
@@ -136,9 +140,14 @@ def _row(run: Sequence[ModuleCall], level: int, graph: Graph) -> _Row:
     return _Row(
         "  " * level + ("✗ " if call.status == "failed" else "") + name,
         _plain(call.type),
-        ", ".join(shape_text(spec) for spec in call.outputs),
+        _shapes(call.outputs),
         count_text(parameters) if parameters else "",
     )
+
+
+def _shapes(specs: Sequence[TensorSpec]) -> str:
+    listed = ", ".join(map(shape_text, specs[:_SHAPES_IN_ROW]))
+    return listed if len(specs) <= _SHAPES_IN_ROW else f"{listed} and {len(specs) - _SHAPES_IN_ROW} more"
 
 
 def _table(rows: Sequence[_Row]) -> Iterator[str]:

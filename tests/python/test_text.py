@@ -44,6 +44,18 @@ def test_equal_blocks_in_a_row_are_one_line() -> None:
     assert [line.split() for line in lines if "h." in line] == [["h.0", "…", "h.11", "×12", "Block", "1×4"]]
 
 
+def test_many_tensors_are_counted_instead_of_listed() -> None:
+    graph = graphs.perceptron()
+    outputs = tuple(dataclasses.replace(graph.nodes[3], id=3 + n, name=f"output[{n}]") for n in range(24))
+    call = dataclasses.replace(graph.calls[0], outputs=graph.nodes[3].outputs * 24)
+    many = dataclasses.replace(
+        graph, nodes=(*graph.nodes[:3], *outputs), outputs=tuple(range(3, 27)), calls=(call, *graph.calls[1:])
+    )
+    lines = text.summary(many).splitlines()
+    assert "  output  and 20 more" in lines
+    assert "1×8, 1×8 and 22 more" in next(line for line in lines if line.startswith("Net  "))
+
+
 def test_depth_limits_the_tree() -> None:
     assert "Linear" in text.summary(graphs.stack(2), depth=2)
     assert "Linear" not in text.summary(graphs.stack(2), depth=1)
