@@ -49,7 +49,7 @@ def models() -> list[tuple[str, nn.Module, torch.Tensor]]:
     """Name, model and input of each example."""
     torch.manual_seed(0)
     return [
-        ("gpt2", GPT2LMHeadModel(GPT2Config()).eval(), torch.randint(0, 50257, (1, 128))),
+        ("gpt2", GPT2LMHeadModel(GPT2Config(use_cache=False)).eval(), torch.randint(0, 50257, (1, 128))),
         ("resnet50", ResNetForImageClassification(ResNetConfig()).eval(), torch.rand(1, 3, 224, 224)),
         ("crash", Classifier().eval(), torch.rand(8, 64)),
     ]
