@@ -149,12 +149,12 @@ function listen(stage, signal, handlers) {
 /**
  * Keys anywhere in the view, except while text is typed.
  *
- * @param {HTMLElement} root
+ * @param {HTMLElement | Document} root
  * @param {AbortSignal} signal
  * @param {(action: ActionName, event: KeyboardEvent) => boolean} onAction false: the key was not used
  */
 export function listenToKeys(root, signal, onAction) {
-  const handle = (/** @type {KeyboardEvent} */ event) => {
+  const handle = (/** @type {any} */ event) => {
     if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
     const action = actionOf(event.key);
     const target = /** @type {HTMLElement} */ (event.composedPath()[0]);

@@ -22,6 +22,7 @@
  * @property {string | null} colour of its bar, from "colour by"; null where that says nothing
  * @property {boolean} hasNote
  */
+import { textWidth } from "./measure.js";
 import { familyOf, levelFill } from "./theme.js";
 
 const SANS = 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "DejaVu Sans", "Liberation Sans", Arial, sans-serif';
@@ -192,8 +193,13 @@ function scopeMarks(box, graph, palette, look) {
     { kind: "rect", x, y: middle - 8, width: 3.5, height: 16, radius: 1.5, fill: bar },
     chevron(x + 13, middle, true, palette),
   ];
-  const titleRoom = width - HANDLE_WIDTH - 12 - (failed ? 22 : 0);
-  marks.push(titleText(box, x + HANDLE_WIDTH + 2, middle + 4.4, titleRoom, palette));
+  const room = width - HANDLE_WIDTH - 12 - (failed ? 22 : 0);
+  marks.push(titleText(box, x + HANDLE_WIDTH + 2, middle + 4.4, room, palette));
+  const titleWidth = textWidth(box.title, FONTS.name.size, "bold") + textWidth(` ${box.subtitle}`, FONTS.type.size, "sans");
+  if (box.detail && titleWidth + textWidth(box.detail, FONTS.detail.size, "sans") + 24 <= room) {
+    const runs = [{ text: box.detail, font: /** @type {FontName} */ ("detail"), fill: palette.muted }];
+    marks.push({ kind: "text", x: x + width - 12 - (failed ? 22 : 0), y: middle + 4, anchor: "end", runs });
+  }
   if (failed) marks.push(...warningMarks(x + width - 20, middle, palette));
   return marks;
 }

@@ -111,7 +111,7 @@ function paintInFull(context, frame, found) {
     const route = spatial.scene.routes[index];
     if (!route?.label) continue;
     context.globalAlpha = frame.routeAlpha?.[index] ?? 1;
-    const mark = labelMark(route, palette, levelFill(palette, spatial.ground[index] ?? -1), routeColour(frame, index, palette.muted));
+    const mark = labelMark(route, palette, levelFill(palette, spatial.ground[index] ?? -1), labelColour(frame, index));
     if (mark) paintMark(context, mark);
   }
   context.globalAlpha = 1;
@@ -139,6 +139,13 @@ function routeColour(frame, index, plain) {
   const route = spatial.scene.routes[index];
   const isTouched = emphasis.hovered >= 0 && (route?.tail === emphasis.hovered || route?.head === emphasis.hovered);
   return isTouched ? palette.selected : plain;
+}
+
+/** Faint colours are for lines only. @type {(frame: Frame, index: number) => string} */
+function labelColour(frame, index) {
+  const { palette } = frame;
+  const colour = routeColour(frame, index, palette.muted);
+  return colour === palette.farUpstream || colour === palette.farDownstream ? palette.muted : colour;
 }
 
 /**

@@ -16,6 +16,7 @@
  * @property {(index: number) => void} onHover
  * @property {() => void} onPainted after each frame
  * @property {() => Insets} insets
+ * @property {() => number} startBox index of the box that the first view is about; -1 for the beginning
  */
 import { easeCubicInOut } from "d3-ease";
 import { select } from "d3-selection";
@@ -265,7 +266,7 @@ export class Stage {
 
   #placeFirst() {
     this.isPlaced = true;
-    void this.interaction.moveTo(this.firstView(), false);
+    void this.interaction.moveTo(this.firstView(this.handlers.startBox()), false);
   }
 
   /** The room between the panels. */
@@ -274,10 +275,14 @@ export class Stage {
     return { left, top, width: Math.max(this.width - left - right, 40), height: Math.max(this.height - top - bottom, 40) };
   }
 
-  /** @returns {Transform} the whole where it can be read, else its start in a readable size */
-  firstView() {
+  /**
+   * @param {number} index of the box to start at; -1 for the beginning
+   * @returns {Transform} the whole where it can be read, else its start in a readable size
+   */
+  firstView(index) {
     const whole = this.wholeView();
     if (whole.k >= READABLE_SCALE) return whole;
+    if (this.scene.boxes[index]) return this.#viewAt(index, 1);
     const room = this.#room();
     const { width } = this.scene;
     const k = Math.min(Math.max(room.width / width, READABLE_SCALE), 1);
@@ -338,14 +343,19 @@ export class Stage {
 
   /** @param {number} index of a box: into the middle of the room, in a readable size */
   centreOn(index) {
-    const box = this.scene.boxes[index];
-    if (!box) return Promise.resolve();
-    const room = this.#room();
+    if (!this.scene.boxes[index]) return Promise.resolve();
     const k = Math.min(Math.max(this.interaction.transform().k, READABLE_SCALE), 1.6);
+    return this.interaction.moveTo(this.#viewAt(index, k), true);
+  }
+
+  /** @type {(index: number, k: number) => Transform} the box in the middle of the room */
+  #viewAt(index, k) {
+    const box = this.scene.boxes[index];
+    const room = this.#room();
     const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
     const fits = box.height * k <= room.height;
     const y = fits ? room.top + room.height / 2 - (box.y + box.height / 2) * k : room.top + 10 - box.y * k;
-    return this.interaction.moveTo({ k, x, y }, true);
+    return { k, x, y };
   }
 }
 

@@ -185,6 +185,7 @@ class View {
       onHover: () => undefined,
       onPainted: () => this.#afterPaint(),
       insets: () => this.#insets(),
+      startBox: () => this.#startBox(),
     });
   }
 
@@ -269,7 +270,8 @@ class View {
       parts.spoken,
     ]);
     this.root.append(element(document, "style", {}, [STYLE]), frame);
-    listenToKeys(frame, this.signal, (action, event) => this.#onAction(action, event));
+    // A page has the keys to itself; in a notebook they are the view's only while the focus is in it.
+    listenToKeys(this.options.isPage ? document : frame, this.signal, (action, event) => this.#onAction(action, event));
     if (this.options.theme === "auto") {
       watchTheme(document, this.signal, (theme) => {
         this.theme = theme;
@@ -330,6 +332,18 @@ class View {
     this.#refresh();
     await shown;
     if (version !== this.version) return this.pending;
+  }
+
+  /** Show another state from its start: so much changes that no place is worth keeping. @param {State} state */
+  async #restart(state) {
+    await this.apply(state, null);
+    await this.stage.interaction.moveTo(this.stage.firstView(this.#startBox()), true);
+    await this.stage.painted();
+  }
+
+  /** @returns {number} index of the box that a view starts at; -1 for the beginning */
+  #startBox() {
+    return this.isReady ? -1 : this.#boxOf(failurePlace(this.graph));
   }
 
   /** Everything around the map that depends on the scene. */
@@ -518,7 +532,8 @@ class View {
     const bottom = hasPanel && isSmall ? this.parts.panel.offsetHeight + 16 : 56;
     const mapWidth = isSmall ? 76 : 120;
     // A tall picture is narrow: it is centred beside the minimap only where it would lie under it.
-    return { top: isSmall ? 52 : 60, right: hasPanel && !isSmall ? 372 : 16, bottom, left: this.scene.width > this.stage.width - 2 * mapWidth ? mapWidth : 16 };
+    const bannerHeight = this.parts.banner?.isConnected ? this.parts.banner.offsetHeight + 8 : 0;
+    return { top: (isSmall ? 52 : 60) + bannerHeight, right: hasPanel && !isSmall ? 372 : 16, bottom, left: this.scene.width > this.stage.width - 2 * mapWidth ? mapWidth : 16 };
   }
 
   #applyTheme() {
@@ -636,16 +651,16 @@ class View {
   }
 
   openAll() {
-    return this.apply(allOpen(this.graph, this.state.hide), null);
+    return this.#restart(allOpen(this.graph, this.state.hide));
   }
 
   closeAll() {
-    return this.apply({ ...closedState(), hide: this.state.hide }, null);
+    return this.#restart({ ...closedState(), hide: this.state.hide });
   }
 
   /** @param {number} levels of modules that are open */
   depth(levels) {
-    return this.apply(levelsState(this.graph, Math.max(levels, 0), this.state.hide), null);
+    return this.#restart(levelsState(this.graph, Math.max(levels, 0), this.state.hide));
   }
 
   /** @param {1 | -1} change */
