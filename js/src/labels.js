@@ -55,7 +55,7 @@ export function placeLabels(given) {
       const rect = { x, y, width: edge.labelWidth, height: LABEL_HEIGHT };
       const inTheWay = [...rects[gap], ...rects[gap + 1]];
       if (inTheWay.some((other) => overlap(rect, other))) continue;
-      if (strokes[gap].some((stroke) => stroke.key !== key && touches(rect, stroke.points))) continue;
+      if (strokes[gap].some((points) => touches(rect, points))) continue;
       rects[gap].push(rect);
       isLabelled.add(key);
       return { x, y };
@@ -86,18 +86,17 @@ function candidates(given, at) {
   return places.filter(({ gap, y }) => y >= rows.bottoms[gap] && y + LABEL_HEIGHT <= rows.tops[gap + 1]);
 }
 
-/** @type {(given: LabelTask) => {key: string, points: number[]}[][]} pieces of all lines, as points, by gap */
+/** @type {(given: LabelTask) => number[][][]} pieces of all lines, as points, by gap */
 function strokesByGap(given) {
-  const { task, lines, rows } = given;
-  const byGap = rows.tops.map(() => /** @type {{key: string, points: number[]}[]} */ ([]));
-  lines.forEach(({ points }, at) => {
-    const key = `${task.edges[at].tail} ${task.edges[at].tensor}`;
+  const { lines, rows } = given;
+  const byGap = rows.tops.map(() => /** @type {number[][]} */ ([]));
+  lines.forEach(({ points }) => {
     for (let i = 0; i + 7 < points.length; i += 6) {
       const top = Math.min(points[i + 1], points[i + 7]);
       const bottom = Math.max(points[i + 1], points[i + 7]);
       const piece = sample(points, i);
       for (let gap = gapAt(rows, top); gap < byGap.length && rows.bottoms[gap] <= bottom; gap += 1)
-        byGap[gap].push({ key, points: piece });
+        byGap[gap].push(piece);
     }
   });
   return byGap;

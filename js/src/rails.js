@@ -49,10 +49,9 @@ export function chooseRails(problem, edges, ranks, isReversed) {
   for (const list of readers.values()) {
     const far = list.filter((at) => length(at) > FAR);
     if (far.length >= MANY) {
-      far.sort((a, b) => length(a) - length(b));
       // One edge stays with the engine: it keeps the readers below what they read.
-      const rest = far.length === list.length ? far.slice(1) : far;
-      for (const at of rest) isRail[at] = true;
+      const byLength = [...list].sort((a, b) => length(a) - length(b));
+      for (const at of byLength.slice(1)) isRail[at] = true;
     }
     for (const at of list)
       if (length(at) > VERY_FAR && problem.kinds[problem.edges[at].tail] === "in") isRail[at] = true;
@@ -79,11 +78,11 @@ export function railLanes(task, ranks, isRail, nodeOf, xOf, extent) {
     left: Infinity,
     right: -Infinity,
   };
-  const middle = (extent.left + extent.right) / 2;
   /** @type {{left: number[], right: number[]}} per side and lane: the last rank that it is taken on */
   const taken = { left: [], right: [] };
   for (const { edges, first, last, tail } of railGroups(task, ranks, isRail, nodeOf)) {
-    const side = xOf(tail) > middle ? "right" : "left";
+    const heads = edges.map((at) => xOf(nodeOf(task.edges[at].head, false)));
+    const side = xOf(tail) > heads.reduce((sum, x) => sum + x, 0) / heads.length + 1 ? "right" : "left";
     let lane = taken[side].findIndex((end) => end < first);
     if (lane < 0) lane = taken[side].length;
     taken[side][lane] = last;

@@ -21,6 +21,7 @@ export class DocumentBuilder {
     this.inputs = [];
     /** @type {number[]} */
     this.outputs = [];
+    /** @type {any} */
     this.error = null;
     this.scope = 0;
     /** @type {Map<string, number>} */
@@ -126,7 +127,18 @@ export class DocumentBuilder {
   /** @type {(kind: string, name: string, op: string | null, call: number | null, tensors: Tensor[], shape: number[], dtype: string) => Tensor} */
   node(kind, name, op, call, tensors, shape, dtype) {
     const spec = this.spec(shape, dtype);
-    const row = { name, kind, op, call, status: "ok", outputs: [spec], arguments: [], source: null, note: null, metrics: {} };
+    const row = {
+      name,
+      kind,
+      op,
+      call,
+      status: "ok",
+      outputs: [spec],
+      arguments: [],
+      source: null,
+      note: null,
+      metrics: {},
+    };
     const node = this.nodes.push(row) - 1;
     tensors.forEach((tensor, at) => {
       this.edges.push([tensor.node, node, tensor.slot, String(at), this.spec(tensor.shape, tensor.dtype)]);
@@ -228,7 +240,12 @@ export function resnet(depths) {
     x = b.call(`layer${stage + 1}`, "Sequential", () => {
       for (let i = 0; i < count; i += 1) {
         x = b.call(`${i}`, "BasicBlock", () => {
-          const inside = b.plain("relu", "ReLU", "relu", b.plain("bn1", "BatchNorm2d", "batch_norm", conv("conv1", x, shape)));
+          const inside = b.plain(
+            "relu",
+            "ReLU",
+            "relu",
+            b.plain("bn1", "BatchNorm2d", "batch_norm", conv("conv1", x, shape)),
+          );
           const out = b.plain("bn2", "BatchNorm2d", "batch_norm", conv("conv2", inside, shape));
           const isWider = i === 0 && stage > 0;
           const skip = isWider

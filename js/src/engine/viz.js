@@ -1,6 +1,6 @@
 /**
- * Graphviz as an engine: `dot` orders one scope and puts its nodes on x; sole importer of @viz-js/viz. Sizes go in as
- * points, 72 to the inch, one point for a px.
+ * Graphviz as an engine: `dot` orders one scope and puts its nodes on x; sole importer of @viz-js/viz. Sizes go in
+ * and come out as points, 72 to the inch, UNITS_PER_PX points for a px.
  *
  * @typedef {import("./ranks.js").Problem} Problem
  * @typedef {import("./ranks.js").Solution} Solution
@@ -15,10 +15,14 @@ import { assignRanks } from "./ranks.js";
 import { solveSimply } from "./simple.js";
 
 const POINTS_PER_INCH = 72;
+/** dot rounds to whole points; finer units keep straight lines straight. */
+const UNITS_PER_PX = 4;
 /** Beyond this dot takes seconds (its time grows with the square); the simple engine takes over. */
 const MOST_NODES = 320;
 const MOST_EDGES = 640;
-const RANK_TOLERANCE = 1;
+const NODE_SEPARATION = 26;
+const RANK_SEPARATION = 30;
+const RANK_TOLERANCE = UNITS_PER_PX;
 
 /** @param {Problem} problem @returns {boolean} */
 export const isFitForViz = ({ kinds, edges }) => kinds.length <= MOST_NODES && edges.length <= MOST_EDGES;
@@ -70,7 +74,7 @@ export function toDot({ kinds, widths, heights, edges }) {
   const ranks = assignRanks({ kinds, widths, heights, edges }).ranks;
   const lines = [
     "digraph {",
-    "graph [nodesep=0.36, ranksep=0.4]",
+    `graph [nodesep=${inches(NODE_SEPARATION)}, ranksep=${inches(RANK_SEPARATION)}]`,
     'node [shape=box, fixedsize=true, label="", margin=0]',
     "edge [arrowhead=none]",
   ];
@@ -92,7 +96,7 @@ export function toDot({ kinds, widths, heights, edges }) {
     const from = tailDx === 0 ? `n${tail}:s` : `n${tail}:"${portName("l", tailDx)}":s`;
     const to = headDx === 0 ? `n${head}:n` : `n${head}:"${portName("u", headDx)}":n`;
     // Edges to the next rank are the main line: it should be straight before anything that passes by.
-    const weight = ranks[head] - ranks[tail] === 1 ? 4 : 1;
+    const weight = ranks[head] - ranks[tail] === 1 ? 8 : 1;
     lines.push(`${from} -> ${to} [id=${at}, weight=${weight}]`);
   });
   lines.push("}");
@@ -100,7 +104,10 @@ export function toDot({ kinds, widths, heights, edges }) {
 }
 
 /** @param {number} px */
-const inches = (px) => (px / POINTS_PER_INCH).toFixed(4);
+const inches = (px) => ((px * UNITS_PER_PX) / POINTS_PER_INCH).toFixed(4);
+
+/** Cells take whole points only. @param {number} px */
+const points = (px) => Math.round(px * UNITS_PER_PX);
 
 /** @type {(side: "u"|"l", dx: number) => string} */
 const portName = (side, dx) => `${side}${dx.toFixed(1)}`;
@@ -129,7 +136,7 @@ function portTable(width, height, upper, lower) {
 /** @type {(width: number, height: number, ports: number[], side: "u"|"l") => string} */
 function portRow(width, height, ports, side) {
   const cell = (/** @type {number} */ cellWidth, /** @type {string} */ port) =>
-    `<td fixedsize="true" width="${cellWidth.toFixed(1)}" height="${height.toFixed(1)}"${port}></td>`;
+    `<td fixedsize="true" width="${points(cellWidth)}" height="${points(height)}"${port}></td>`;
   /** @type {string[]} */
   const cells = [];
   let x = -width / 2;
@@ -155,7 +162,9 @@ function readSolution(problem, drawing) {
   for (const object of drawing.objects) {
     const node = /^n(\d+)$/.exec(object.name);
     if (!node) continue;
-    [xs[Number(node[1])], ys[Number(node[1])]] = object.pos.split(",").map(Number);
+    const [x, y] = object.pos.split(",").map(Number);
+    xs[Number(node[1])] = x / UNITS_PER_PX;
+    ys[Number(node[1])] = y;
   }
   const { ranks, rankYs } = ranksFrom(ys);
   /** @type {number[][]} */
@@ -166,7 +175,7 @@ function readSolution(problem, drawing) {
     const step = ranks[head] > ranks[tail] ? 1 : -1;
     const spline = splinePoints(edge.pos);
     for (let rank = ranks[tail] + step; rank !== ranks[head] && ranks[head] !== ranks[tail]; rank += step) {
-      bends[at].push(xAt(spline, rankYs[rank]));
+      bends[at].push(xAt(spline, rankYs[rank]) / UNITS_PER_PX);
     }
   }
   return { ranks, xs, bends };

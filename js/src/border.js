@@ -1,0 +1,103 @@
+/**
+ * The sides of a scope and the ports on its upper and lower border. Pure.
+ *
+ * @typedef {import("./arrange.js").ScopeTask} ScopeTask
+ * @typedef {import("./engine/ranks.js").Solution} Solution
+ */
+
+/** Room in px between what is inside and the border. */
+export const PADDING = 16;
+export const TOP_PADDING = 24;
+const PORT_SPACING = 14;
+/** Up to this half width a scope has its axis in the middle; a wider one may lean to one side. */
+const EVEN_HALF_WIDTH = 210;
+
+/** @type {(task: ScopeTask, solution: Solution, side: "in"|"out") => number[]} x inside the scope, per port */
+export function portXs(task, solution, side) {
+  const start = task.blocks.length + (side === "in" ? 0 : task.ins);
+  return solution.xs.slice(start, start + (side === "in" ? task.ins : task.outs));
+}
+
+/** @type {(task: ScopeTask, solution: Solution) => number | null} x at which the ports are centred on the border */
+function axisOf(task, solution) {
+  const all = [...portXs(task, solution, "in"), ...portXs(task, solution, "out")].sort((a, b) => a - b);
+  return all.length === 0 ? null : all[Math.floor((all.length - 1) / 2)];
+}
+
+/**
+ * Places of ports on the border. The one nearest to the axis is put on it: with it on the same x above and below, stacked
+ * scopes stay in one column. The others go where they lead to, as far as the border has room.
+ *
+ * @param {number[]} xs inside
+ * @param {number} axis
+ * @param {number} left bounds
+ * @param {number} right
+ * @returns {number[]}
+ */
+function borderXs(xs, axis, left, right) {
+  const order = xs.map((_, port) => port).sort((a, b) => xs[a] - xs[b]);
+  const main = order.reduce(
+    (best, port, at) => (Math.abs(xs[port] - axis) < Math.abs(xs[order[best]] - axis) ? at : best),
+    0,
+  );
+  const result = new Array(xs.length).fill(axis);
+  for (let at = main - 1; at >= 0; at -= 1) {
+    const most = result[order[at + 1]] - PORT_SPACING;
+    result[order[at]] = Math.min(most, Math.max(xs[order[at]], left + at * PORT_SPACING));
+  }
+  for (let at = main + 1; at < order.length; at += 1) {
+    const least = result[order[at - 1]] + PORT_SPACING;
+    result[order[at]] = Math.max(least, Math.min(xs[order[at]], right - (order.length - 1 - at) * PORT_SPACING));
+  }
+  return result;
+}
+
+/**
+ * @typedef {Object} Border the sides of a scope and its ports, x as the engine has it
+ * @property {number} left
+ * @property {number} right
+ * @property {number[]} ins
+ * @property {number[]} outs
+ * @property {boolean} isStraightIn whether all ports in lie above the place they lead to
+ * @property {boolean} isStraightOut
+ *
+ * @param {ScopeTask} task
+ * @param {Solution} solution
+ * @param {{left: number, right: number}} content
+ * @returns {Border}
+ */
+export function borderOf(task, solution, content) {
+  const inside = { ins: portXs(task, solution, "in"), outs: portXs(task, solution, "out") };
+  let { left, right } = content;
+  for (const x of [...inside.ins, ...inside.outs]) {
+    left = Math.min(left, x);
+    right = Math.max(right, x);
+  }
+  const padding = task.headerHeight > 0 ? PADDING : TOP_PADDING;
+  const axis = axisOf(task, solution) ?? (left + right) / 2;
+  let before = axis - left + padding;
+  let after = right - axis + padding;
+  if (task.headerHeight > 0) {
+    // Edges come in right of the title.
+    const leftPorts = inside.ins.filter((x) => x < axis - 1).length;
+    const portRoom = inside.ins.length === 0 ? 0 : (leftPorts + 1) * PORT_SPACING;
+    if (inside.ins.length === 0) after = Math.max(after, task.titleWidth + PADDING - before);
+    else before = Math.max(before, task.titleWidth + portRoom);
+    const even = Math.min(Math.max(before, after), EVEN_HALF_WIDTH);
+    before = Math.max(before, even);
+    after = Math.max(after, even);
+  }
+  [left, right] = [axis - before, axis - before + Math.ceil(before + after)];
+  const ins = borderXs(inside.ins, axis, left + task.titleWidth + PORT_SPACING, right - PORT_SPACING);
+  const outs = borderXs(inside.outs, axis, left + PORT_SPACING, right - PORT_SPACING);
+  const isStraight = (/** @type {number[]} */ border, /** @type {number[]} */ xs) =>
+    xs.every((x, port) => Math.abs(x - border[port]) < 1);
+  return {
+    left,
+    right,
+    ins,
+    outs,
+    isStraightIn: isStraight(ins, inside.ins),
+    isStraightOut: isStraight(outs, inside.outs),
+  };
+}
