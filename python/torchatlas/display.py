@@ -240,15 +240,13 @@ def _view_options(
         "collapse_modules_after_depth": collapse_modules_after_depth,
         "forced_module_tracing_depth": forced_module_tracing_depth,
     }
-    given = {name: value for name, value in depths.items() if value is not None}
-    for name, value in given.items():
-        require_integer(name, value, at_least=0)
-    for name, value in (
-        ("show_non_gradient_nodes", show_non_gradient_nodes),
-        ("show_compressed_view", show_compressed_view),
-    ):
-        if value is not None:
-            require_boolean(name, value)
+    given = {name: depth for name, depth in depths.items() if depth is not None}
+    for name, depth in given.items():
+        require_integer(name, depth, at_least=0)
+    switches = {"show_non_gradient_nodes": show_non_gradient_nodes, "show_compressed_view": show_compressed_view}
+    for name, switch in switches.items():
+        if switch is not None:
+            require_boolean(name, switch)
     return ViewOptions(
         depth=min(given.values(), default=None),
         height=height,

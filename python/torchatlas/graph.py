@@ -249,12 +249,14 @@ class Graph:
             is_root = call.id == 0
             _require((call.parent is None) == is_root, f"call {call.name}: parent is {call.parent}")
             _require(is_root or call.parent in range(call.id), f"call {call.name}: its caller must come before it")
-        for row in (*self.nodes, *self.calls):
+        rows: tuple[Node | ModuleCall, ...] = (*self.nodes, *self.calls)
+        for row in rows:
             _require(row.status in STATUSES, f"{row.name}: unknown status {row.status!r}")
             _require(row.source is None or row.source in source_ids, f"{row.name}: unknown source {row.source}")
         for edge in self.edges:
-            _require({edge.tail, edge.head} <= {*node_ids}.intersection((edge.tail, edge.head)), f"unknown end of {edge}")
-            _require(edge.tail_slot in range(max(1, len(self.nodes[edge.tail].outputs))), f"unknown tail_slot of {edge}")
+            _require(edge.tail in node_ids and edge.head in node_ids, f"unknown end of {edge}")
+            results = max(1, len(self.nodes[edge.tail].outputs))
+            _require(edge.tail_slot in range(results), f"unknown tail_slot of {edge}")
         for label, ids, kind in (("inputs", self.inputs, "input"), ("outputs", self.outputs, "output")):
             found = tuple(node.id for node in self.nodes if node.kind == kind)
             _require(sorted(ids) == sorted(found), f"{label} are {ids}, expected {found}")
@@ -269,8 +271,9 @@ def _require(holds: bool, message: str) -> None:
 
 
 def _check_rows(nodes: tuple[Node, ...], calls: tuple[ModuleCall, ...]) -> None:
-    for rows in (nodes, calls):
+    kinds: tuple[tuple[Node | ModuleCall, ...], ...] = (nodes, calls)
+    for rows in kinds:
         for position, row in enumerate(rows):
             _require(row.id == position, f"{row.name}: id {row.id} at position {position}")
-    names = [row.name for row in (*nodes, *calls)]
+    names = [row.name for rows in kinds for row in rows]
     _require(len(set(names)) == len(names), "names of nodes and calls are not unique")
