@@ -24,10 +24,16 @@ export function statusOf(graph) {
   if (coverage.outside > 0) parts.push(`${coverage.outside} from outside torch`);
   if (error) {
     const place = failurePlace(graph);
-    return { mark: "✗ stopped", tone: "bad", text: `${error.type}${place ? ` in ${place}` : ""} · ${parts.join(" · ")}` };
+    return {
+      mark: "✗ stopped",
+      tone: "bad",
+      text: `${error.type}${place ? ` in ${place}` : ""} · ${parts.join(" · ")}`,
+    };
   }
-  if (proof.status === "passed") return { mark: "✓ proven", tone: "good", text: `${parts.join(" · ")} · replay bit-equal` };
-  if (proof.status === "failed") return { mark: "✗ replay differs", tone: "bad", text: [proof.reason, ...parts].filter(Boolean).join(" · ") };
+  if (proof.status === "passed")
+    return { mark: "✓ proven", tone: "good", text: `${parts.join(" · ")} · replay bit-equal` };
+  if (proof.status === "failed")
+    return { mark: "✗ replay differs", tone: "bad", text: [proof.reason, ...parts].filter(Boolean).join(" · ") };
   const reason = proof.status === "not_applicable" && proof.reason ? `: ${proof.reason}` : "";
   return { mark: "", tone: "plain", text: `not verified${reason} · ${parts.join(" · ")}` };
 }
@@ -66,14 +72,20 @@ export function errorBanner(document, graph, signal, handlers) {
   const line = source?.code[source.line - source.firstLine]?.trim() ?? "";
   const go = element(document, "button", { type: "button", class: "go" }, ["Go to failure"]);
   go.addEventListener("click", handlers.onGo, { signal });
-  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Dismiss" }, [icon(document, CROSS)]);
+  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Dismiss" }, [
+    icon(document, CROSS),
+  ]);
   close.addEventListener("click", handlers.onClose, { signal });
   return element(document, "div", { class: "banner", role: "alert" }, [
     icon(document, WARNING),
     element(document, "div", { class: "text", tabindex: 0 }, [
       element(document, "div", { class: "strong" }, [error.message ? `${error.type}: ${error.message}` : error.type]),
       error.explanation ? element(document, "div", {}, [error.explanation]) : null,
-      source ? element(document, "div", { class: "where muted" }, [`${source.file.split(/[\\/]/).pop()}:${source.line}  ${line}`]) : null,
+      source
+        ? element(document, "div", { class: "where muted" }, [
+            `${source.file.split(/[\\/]/).pop()}:${source.line}  ${line}`,
+          ])
+        : null,
     ]),
     go,
     close,
@@ -113,14 +125,24 @@ export function legendContent(document, { title, legend }) {
  * @param {() => void} onClose
  */
 export function helpOverlay(document, signal, onClose) {
-  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Close the help" }, [icon(document, CROSS)]);
+  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Close the help" }, [
+    icon(document, CROSS),
+  ]);
   close.addEventListener("click", onClose, { signal });
   const keys = KEYS.flatMap(({ shown, help }) => [
     element(document, "dt", {}, [element(document, "kbd", {}, [shown])]),
     element(document, "dd", {}, [help]),
   ]);
   const list = (/** @type {[string, string][]} */ rows) =>
-    element(document, "dl", {}, rows.flatMap(([term, text]) => [element(document, "dt", { class: "mono" }, [term]), element(document, "dd", {}, [text])]));
+    element(
+      document,
+      "dl",
+      {},
+      rows.flatMap(([term, text]) => [
+        element(document, "dt", { class: "mono" }, [term]),
+        element(document, "dd", {}, [text]),
+      ]),
+    );
   const mouse = list([
     ["click", "select; on the arrow: open or close"],
     ["double click", "open or close"],
@@ -139,15 +161,20 @@ export function helpOverlay(document, signal, onClose) {
     ["-op:add", "not"],
   ]);
   const heading = (/** @type {string} */ text) => element(document, "h3", {}, [text]);
-  const overlay = element(document, "div", { class: "help", role: "dialog", "aria-modal": "true", "aria-label": "Help", hidden: true }, [
-    element(document, "div", { tabindex: -1 }, [
-      element(document, "h2", {}, ["Help", close]),
-      element(document, "div", { class: "columns" }, [
-        element(document, "div", {}, [heading("Keys"), element(document, "dl", {}, keys)]),
-        element(document, "div", {}, [heading("Mouse and touch"), mouse, heading("Search"), query]),
+  const overlay = element(
+    document,
+    "div",
+    { class: "help", role: "dialog", "aria-modal": "true", "aria-label": "Help", hidden: true },
+    [
+      element(document, "div", { tabindex: -1 }, [
+        element(document, "h2", {}, ["Help", close]),
+        element(document, "div", { class: "columns" }, [
+          element(document, "div", {}, [heading("Keys"), element(document, "dl", {}, keys)]),
+          element(document, "div", {}, [heading("Mouse and touch"), mouse, heading("Search"), query]),
+        ]),
       ]),
-    ]),
-  ]);
+    ],
+  );
   overlay.addEventListener("click", (event) => event.target === overlay && onClose(), { signal });
   return overlay;
 }

@@ -57,10 +57,23 @@ export function colourModes(graph, hasNumbers) {
 export function colouring(graph, mode, palette, numbers, items) {
   if (mode === "dtype") return byLabel(graph, palette, "dtype", items, (item) => dtypeOf(graph, item));
   if (mode === "depth") return byDepth(palette, items);
-  if (mode === "numbers") return byNumber(palette, "numbers", items, (item) => numbers[item.name], (value) => formatMetric("", value));
+  if (mode === "numbers")
+    return byNumber(
+      palette,
+      "numbers",
+      items,
+      (item) => numbers[item.name],
+      (value) => formatMetric("", value),
+    );
   if (mode.startsWith("metric:")) {
     const name = mode.slice("metric:".length);
-    return byNumber(palette, metricLabel(name), items, (item) => metricOf(graph, item, name), (value) => formatMetric(name, value));
+    return byNumber(
+      palette,
+      metricLabel(name),
+      items,
+      (item) => metricOf(graph, item, name),
+      (value) => formatMetric(name, value),
+    );
   }
   return byFamily(graph, palette, items);
 }
@@ -91,7 +104,12 @@ function dtypeOf(graph, item) {
 function byLabel(graph, palette, title, items, labelOf) {
   // Colours go by the whole graph, not by what is visible: opening a module must not recolour the rest.
   const all = new Set(graph.specs.map((spec) => spec.dtype));
-  const colours = new Map([...all].map((label, index) => [label, /** @type {string} */ (palette.categories[index % palette.categories.length])]));
+  const colours = new Map(
+    [...all].map((label, index) => [
+      label,
+      /** @type {string} */ (palette.categories[index % palette.categories.length]),
+    ]),
+  );
   const shown = new Set(items.map(labelOf));
   const legend = [...colours].filter(([label]) => shown.has(label)).map(([label, colour]) => ({ label, colour }));
   return { colourOf: (item) => colours.get(labelOf(item) ?? "") ?? null, legend, title, isRamp: false };
@@ -100,7 +118,8 @@ function byLabel(graph, palette, title, items, labelOf) {
 /** @type {(palette: Palette, items: Item[]) => Colouring} */
 function byDepth(palette, items) {
   const deepest = items.reduce((most, item) => Math.max(most, item.depth), 0);
-  const colourOf = (/** @type {number} */ depth) => /** @type {string} */ (palette.categories[depth % palette.categories.length]);
+  const colourOf = (/** @type {number} */ depth) =>
+    /** @type {string} */ (palette.categories[depth % palette.categories.length]);
   const legend = Array.from({ length: deepest + 1 }, (_, depth) => ({ label: String(depth), colour: colourOf(depth) }));
   return { colourOf: (item) => colourOf(item.depth), legend, title: "depth", isRamp: false };
 }
@@ -120,9 +139,14 @@ function byNumber(palette, title, items, valueOf, format) {
   const shareOf = (/** @type {number} */ value) => (span === 0 ? 1 : (scale(value) - scale(low)) / span);
   const colourOf = (/** @type {Item} */ item) => {
     const value = valueOf(item);
-    return value === undefined || !Number.isFinite(value) ? null : /** @type {string} */ (ramp[Math.round(shareOf(value) * last)]);
+    return value === undefined || !Number.isFinite(value)
+      ? null
+      : /** @type {string} */ (ramp[Math.round(shareOf(value) * last)]);
   };
-  const legend = values.length === 0 ? [] : ramp.map((colour, index) => ({ label: format(unscale(scale(low) + (span * index) / last)), colour }));
+  const legend =
+    values.length === 0
+      ? []
+      : ramp.map((colour, index) => ({ label: format(unscale(scale(low) + (span * index) / last)), colour }));
   return { colourOf, legend, title, isRamp: true };
 }
 

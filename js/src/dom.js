@@ -31,7 +31,14 @@ export function icon(document, d) {
   const drawing = document.createElementNS(space, "svg");
   setAttributes(drawing, { viewBox: "0 0 16 16", width: 14, height: 14, "aria-hidden": "true", class: "icon" });
   const path = document.createElementNS(space, "path");
-  setAttributes(path, { d, fill: "none", stroke: "currentColor", "stroke-width": 1.6, "stroke-linecap": "round", "stroke-linejoin": "round" });
+  setAttributes(path, {
+    d,
+    fill: "none",
+    stroke: "currentColor",
+    "stroke-width": 1.6,
+    "stroke-linecap": "round",
+    "stroke-linejoin": "round",
+  });
   drawing.append(path);
   return drawing;
 }

@@ -42,7 +42,11 @@ export function formatBytes(bytes) {
 
 /** @param {number} ms */
 export function formatTime(ms) {
-  return ms >= 1000 ? `${significant(ms / 1000)} s` : ms >= 1 || ms === 0 ? `${significant(ms)} ms` : `${significant(ms * 1000)} µs`;
+  return ms >= 1000
+    ? `${significant(ms / 1000)} s`
+    : ms >= 1 || ms === 0
+      ? `${significant(ms)} ms`
+      : `${significant(ms * 1000)} µs`;
 }
 
 /** @param {number} count */
@@ -88,6 +92,7 @@ function scaled(value, base, units) {
 export function significant(value) {
   if (!Number.isFinite(value)) return String(value);
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return String(value).replace("-", "−");
-  const text = Math.abs(value) >= 1e-4 && Math.abs(value) < 1e6 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
+  const text =
+    Math.abs(value) >= 1e-4 && Math.abs(value) < 1e6 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
   return text.replace("-", "−");
 }

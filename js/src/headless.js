@@ -46,7 +46,10 @@ export function renderSvg(documentText, optionsText) {
   const standIn = standInFinder(graph, visible.items);
   const hits = new Set(options.highlighted.map((name) => visible.items[standIn(name)]));
   const { colourOf } = colouring(graph, options.colourBy, palette, options.numbers, visible.items);
-  return sceneToSvg(scene, graph, palette, { colourOf: (box) => colourOf(box.item), isHit: (box) => hits.has(box.item) });
+  return sceneToSvg(scene, graph, palette, {
+    colourOf: (box) => colourOf(box.item),
+    isHit: (box) => hits.has(box.item),
+  });
 }
 
 const ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -56,7 +56,8 @@ export function actionOf(key) {
  */
 export function interact(stage, signal, handlers) {
   const selection = select(stage);
-  const isReduced = () => stage.ownerDocument.defaultView?.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
+  const isReduced = () =>
+    stage.ownerDocument.defaultView?.matchMedia?.("(prefers-reduced-motion: reduce)").matches ?? false;
   const isScrolling = watchScrolling(stage, signal);
   const behaviour = /** @type {import("d3-zoom").ZoomBehavior<HTMLElement, unknown>} */ (zoom())
     .scaleExtent(SCALES)
@@ -106,7 +107,8 @@ function keepInReach(transform, extent, reach) {
   const keep = 60;
   const [[left, top], [right, bottom]] = extent;
   const [[sceneLeft, sceneTop], [sceneRight, sceneBottom]] = reach;
-  const clamp = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) => Math.min(Math.max(value, low), high);
+  const clamp = (/** @type {number} */ value, /** @type {number} */ low, /** @type {number} */ high) =>
+    Math.min(Math.max(value, low), high);
   const x = clamp(transform.x, left + keep - sceneRight * transform.k, right - keep - sceneLeft * transform.k);
   const y = clamp(transform.y, top + keep - sceneBottom * transform.k, bottom - keep - sceneTop * transform.k);
   return x === transform.x && y === transform.y ? transform : zoomIdentity.translate(x, y).scale(transform.k);
@@ -139,8 +141,12 @@ function listen(stage, signal, handlers) {
     return { x: event.clientX - corner.left, y: event.clientY - corner.top };
   };
   stage.addEventListener("click", (event) => handlers.onClick(place(event).x, place(event).y, event), { signal });
-  stage.addEventListener("dblclick", (event) => handlers.onDoubleClick(place(event).x, place(event).y, event), { signal });
-  stage.addEventListener("pointermove", (event) => handlers.onHover(event.buttons === 0 ? place(event) : null), { signal });
+  stage.addEventListener("dblclick", (event) => handlers.onDoubleClick(place(event).x, place(event).y, event), {
+    signal,
+  });
+  stage.addEventListener("pointermove", (event) => handlers.onHover(event.buttons === 0 ? place(event) : null), {
+    signal,
+  });
   stage.addEventListener("pointerleave", () => handlers.onHover(null), { signal });
   // d3-zoom prevents the default of mousedown, which would move the focus.
   stage.addEventListener("pointerdown", () => stage.focus({ preventScroll: true }), { signal });

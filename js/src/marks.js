@@ -132,13 +132,29 @@ function cardMarks(box, graph, palette, look) {
     for (const step of [2, 1]) {
       const shift = step * STACK_STEP;
       const plain = { fill: palette.card, stroke: palette.line, lineWidth: 1.2 };
-      marks.push({ kind: "rect", x: x + shift, y: y + shift, width: width - shift, height: height, radius: CARD_RADIUS, ...plain });
+      marks.push({
+        kind: "rect",
+        x: x + shift,
+        y: y + shift,
+        width: width - shift,
+        height: height,
+        radius: CARD_RADIUS,
+        ...plain,
+      });
     }
   }
   marks.push({ kind: "rect", x, y, width, height, radius: CARD_RADIUS, fill, ...edge });
   if (failed) marks.push(hatch(box, palette));
   const bar = look.colour ?? (failed ? palette.bad : palette.families[familyOf(graph.calls[item.id]?.type ?? "")]);
-  marks.push({ kind: "rect", x, y: y + CARD_RADIUS, width: 3.5, height: height - 2 * CARD_RADIUS, radius: 1.5, fill: bar });
+  marks.push({
+    kind: "rect",
+    x,
+    y: y + CARD_RADIUS,
+    width: 3.5,
+    height: height - 2 * CARD_RADIUS,
+    radius: 1.5,
+    fill: bar,
+  });
   const firstLine = box.detail ? y + height / 2 - 8 : y + height / 2;
   if (item.isOpenable) marks.push(chevron(x + 14, firstLine, false, palette));
   marks.push(...titleMarks(box, firstLine, palette, failed));
@@ -157,8 +173,10 @@ function titleMarks(box, firstLine, palette, failed) {
     const maxWidth = box.x + box.width - 8 - left;
     marks.push({ kind: "text", x: left, y: firstLine + 20, anchor: "start", runs, maxWidth });
   }
-  if (box.badge) marks.push(...badgeMarks(box.x + box.width - 9 - badgeWidth, firstLine - 8.5, badgeWidth, box.badge, palette));
-  if (failed) marks.push(...warningMarks(box.x + box.width - 18 - (badgeWidth ? badgeWidth + 4 : 0), firstLine, palette));
+  if (box.badge)
+    marks.push(...badgeMarks(box.x + box.width - 9 - badgeWidth, firstLine - 8.5, badgeWidth, box.badge, palette));
+  if (failed)
+    marks.push(...warningMarks(box.x + box.width - 18 - (badgeWidth ? badgeWidth + 4 : 0), firstLine, palette));
   return marks;
 }
 
@@ -176,7 +194,13 @@ function badgeMarks(x, y, width, text, palette) {
   const fill = /** @type {string} */ (palette.levels[1]);
   return [
     { kind: "rect", x, y, width, height, radius: height / 2, fill, stroke: palette.control, lineWidth: 1 },
-    { kind: "text", x: x + width / 2, y: y + 12.5, anchor: "middle", runs: [{ text, font: "badge", fill: palette.ink }] },
+    {
+      kind: "text",
+      x: x + width / 2,
+      y: y + 12.5,
+      anchor: "middle",
+      runs: [{ text, font: "badge", fill: palette.ink }],
+    },
   ];
 }
 
@@ -195,7 +219,8 @@ function scopeMarks(box, graph, palette, look) {
   ];
   const room = width - HANDLE_WIDTH - 12 - (failed ? 22 : 0);
   marks.push(titleText(box, x + HANDLE_WIDTH + 2, middle + 4.4, room, palette));
-  const titleWidth = textWidth(box.title, FONTS.name.size, "bold") + textWidth(` ${box.subtitle}`, FONTS.type.size, "sans");
+  const titleWidth =
+    textWidth(box.title, FONTS.name.size, "bold") + textWidth(` ${box.subtitle}`, FONTS.type.size, "sans");
   if (box.detail && titleWidth + textWidth(box.detail, FONTS.detail.size, "sans") + 24 <= room) {
     const runs = [{ text: box.detail, font: /** @type {FontName} */ ("detail"), fill: palette.muted }];
     marks.push({ kind: "text", x: x + width - 12 - (failed ? 22 : 0), y: middle + 4, anchor: "end", runs });
@@ -248,7 +273,12 @@ function operationMarks(box, graph, palette, look) {
   const failed = isFailed(box, graph);
   const isOpaque = graph.nodes[box.item.id]?.kind === "opaque";
   const fill = failed ? palette.badFill : look.isHit ? palette.hitFill : palette.card;
-  const edge = outline(palette, look, look.colour ?? (failed ? palette.bad : palette.outline), failed ? 2.2 : look.colour ? 2 : 1.1);
+  const edge = outline(
+    palette,
+    look,
+    look.colour ?? (failed ? palette.bad : palette.outline),
+    failed ? 2.2 : look.colour ? 2 : 1.1,
+  );
   /** @type {Mark[]} */
   const marks = [{ kind: "rect", x, y, width, height, radius: height / 2, fill, ...edge }];
   if (isOpaque) {
@@ -264,7 +294,14 @@ function operationMarks(box, graph, palette, look) {
 function centred(box, font, fill) {
   const baseline = box.y + box.height / 2 + FONTS[font].size * 0.36;
   const maxWidth = font === "operator" ? box.width : box.width - 14;
-  return { kind: "text", x: box.x + box.width / 2, y: baseline, anchor: "middle", runs: [{ text: box.title, font, fill }], maxWidth };
+  return {
+    kind: "text",
+    x: box.x + box.width / 2,
+    y: baseline,
+    anchor: "middle",
+    runs: [{ text: box.title, font, fill }],
+    maxWidth,
+  };
 }
 
 /** @type {(x: number, y: number, isOpen: boolean, palette: Palette) => PathMark} */
@@ -288,8 +325,19 @@ function hatch(box, palette) {
 /** A triangle with an exclamation mark around (x, y). @type {(x: number, y: number, palette: Palette) => Mark[]} */
 function warningMarks(x, y, palette) {
   return [
-    { kind: "path", d: `M${x} ${y - 8}L${x + 9} ${y + 7}H${x - 9}Z`, fill: palette.bad, stroke: palette.bad, lineWidth: 1.5 },
-    { kind: "path", d: `M${x} ${y - 3.5}V${y + 1.5}M${x} ${y + 4.2}V${y + 4.8}`, stroke: palette.badFill, lineWidth: 1.8 },
+    {
+      kind: "path",
+      d: `M${x} ${y - 8}L${x + 9} ${y + 7}H${x - 9}Z`,
+      fill: palette.bad,
+      stroke: palette.bad,
+      lineWidth: 1.5,
+    },
+    {
+      kind: "path",
+      d: `M${x} ${y - 3.5}V${y + 1.5}M${x} ${y + 4.2}V${y + 4.8}`,
+      stroke: palette.badFill,
+      lineWidth: 1.8,
+    },
   ];
 }
 
@@ -318,7 +366,9 @@ const round = (value) => Math.round(/** @type {number} */ (value) * 100) / 100;
 function roundedLine(p) {
   let d = `M${round(p[0])} ${round(p[1])}`;
   for (let i = 2; i + 3 < p.length; i += 2) {
-    const [x0, y0, x1, y1, x2, y2] = /** @type {[number, number, number, number, number, number]} */ (p.slice(i - 2, i + 4));
+    const [x0, y0, x1, y1, x2, y2] = /** @type {[number, number, number, number, number, number]} */ (
+      p.slice(i - 2, i + 4)
+    );
     const before = Math.hypot(x1 - x0, y1 - y0);
     const after = Math.hypot(x2 - x1, y2 - y1);
     const radius = Math.min(CORNER, before / 2, after / 2);
@@ -381,5 +431,12 @@ export function labelMark(route, palette, halo, colour = palette.muted) {
   const { label } = route;
   if (!label) return null;
   const runs = [{ text: label.text, font: /** @type {FontName} */ ("label"), fill: colour }];
-  return { kind: "text", x: label.x, y: label.y + label.height / 2 + FONTS.label.size * 0.36, anchor: "start", runs, halo };
+  return {
+    kind: "text",
+    x: label.x,
+    y: label.y + label.height / 2 + FONTS.label.size * 0.36,
+    anchor: "start",
+    runs,
+    halo,
+  };
 }

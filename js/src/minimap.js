@@ -27,10 +27,14 @@ export function createMinimap(document, signal, onMove) {
     const corner = box.getBoundingClientRect();
     onMove((event.clientX - corner.left - scale.left) / scale.x, (event.clientY - corner.top - scale.top) / scale.y);
   };
-  box.addEventListener("pointerdown", (event) => {
-    box.setPointerCapture?.(event.pointerId);
-    move(event);
-  }, { signal });
+  box.addEventListener(
+    "pointerdown",
+    (event) => {
+      box.setPointerCapture?.(event.pointerId);
+      move(event);
+    },
+    { signal },
+  );
   box.addEventListener("pointermove", move, { signal });
   return {
     box,
@@ -96,7 +100,12 @@ function drawScene(canvas, scene, palette, colourOf, { width, height, ratio, sca
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
   scene.boxes.forEach((box, index) => {
-    const area = [scale.left + box.x * scale.x, scale.top + box.y * scale.y, Math.max(box.width * scale.x, 1.5), Math.max(box.height * scale.y, 1)];
+    const area = [
+      scale.left + box.x * scale.x,
+      scale.top + box.y * scale.y,
+      Math.max(box.width * scale.x, 1.5),
+      Math.max(box.height * scale.y, 1),
+    ];
     context.fillStyle = box.item.isOpen ? levelFill(palette, box.item.depth) : colourOf(index);
     context.globalAlpha = box.item.isOpen ? 1 : 0.6;
     context.fillRect(.../** @type {[number, number, number, number]} */ (area));

@@ -17,7 +17,9 @@ export function between(from, to) {
   const fromIndex = new Map(from.boxes.map((box, index) => [box.item.name, index]));
   const toIndex = new Map(to.boxes.map((box, index) => [box.item.name, index]));
   const before = to.boxes.map((box) => startOf(from, to, fromIndex, box));
-  const leaving = from.boxes.map((_, index) => index).filter((index) => !toIndex.has(/** @type {Box} */ (from.boxes[index]).item.name));
+  const leaving = from.boxes
+    .map((_, index) => index)
+    .filter((index) => !toIndex.has(/** @type {Box} */ (from.boxes[index]).item.name));
   const ghosts = ghostBoxes(from, to, toIndex, leaving);
   const isNew = to.boxes.map((box) => !fromIndex.has(box.item.name));
   const fromRoutes = new Map(from.routes.map((route) => [routeKey(from, route), route]));
@@ -30,7 +32,10 @@ export function between(from, to) {
     const gone = ghosts.map(({ box, end }) => moved({ ...box, ...end }, box, t));
     const appearing = smooth((t - 0.3) / 0.7);
     const vanishing = smooth(1 - t / 0.4);
-    const boxAlpha = Float32Array.from([...isNew.map((fresh) => (fresh ? appearing : 1)), ...ghosts.map(() => vanishing)]);
+    const boxAlpha = Float32Array.from([
+      ...isNew.map((fresh) => (fresh ? appearing : 1)),
+      ...ghosts.map(() => vanishing),
+    ]);
     const routes = to.routes.map((route, index) => movedRoute(route, partners[index] ?? null, t));
     const routeAlpha = Float32Array.from(partners, (partner) => (partner ? 1 : appearing));
     return { scene: { ...to, boxes: [...boxes, ...gone], routes }, boxAlpha, routeAlpha };
@@ -51,7 +56,7 @@ function startOf(from, to, fromIndex, box) {
 
 /** The nearest box around `box` that the other scene has too. @type {(scene: Scene, other: Map<string, number>, box: Box) => {box: Box, index: number} | null} */
 function ancestorIn(scene, other, box) {
-  for (let index = box.parent; index >= 0; ) {
+  for (let index = box.parent; index >= 0;) {
     const around = /** @type {Box} */ (scene.boxes[index]);
     const found = other.get(around.item.name);
     if (found !== undefined) return { box: around, index: found };
@@ -70,7 +75,10 @@ function ghostBoxes(from, to, toIndex, leaving) {
     const shiftX = anchor && now ? now.x - anchor.box.x : 0;
     const shiftY = anchor && now ? now.y - anchor.box.y : 0;
     const parent = position.get(box.parent) ?? anchor?.index ?? -1;
-    return { box: { ...box, parent }, end: { x: box.x + shiftX, y: box.y + shiftY, width: box.width, height: box.height } };
+    return {
+      box: { ...box, parent },
+      end: { x: box.x + shiftX, y: box.y + shiftY, width: box.width, height: box.height },
+    };
   });
 }
 

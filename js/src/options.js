@@ -28,7 +28,8 @@
  */
 export function readOptions(given) {
   const theme = given.theme === "light" || given.theme === "dark" ? given.theme : "auto";
-  const size = (/** @type {unknown} */ value) => (typeof value === "number" ? `${value}px` : typeof value === "string" ? value : null);
+  const size = (/** @type {unknown} */ value) =>
+    typeof value === "number" ? `${value}px` : typeof value === "string" ? value : null;
   return {
     depth: Number.isInteger(given.depth) && given.depth >= 0 ? given.depth : null,
     height: size(given.height),

@@ -26,8 +26,13 @@ const CROSS = "M4 4l8 8M12 4l-8 8";
  */
 export function createOutline(document, signal, graph, handlers) {
   const tree = element(document, "div", { role: "tree", "aria-label": `Modules and operations of ${graph.title}` });
-  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Close the outline" }, [icon(document, CROSS)]);
-  const box = element(document, "section", { class: "outline", "aria-label": "Outline" }, [element(document, "h2", {}, ["Outline", close]), tree]);
+  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Close the outline" }, [
+    icon(document, CROSS),
+  ]);
+  const box = element(document, "section", { class: "outline", "aria-label": "Outline" }, [
+    element(document, "h2", {}, ["Outline", close]),
+    tree,
+  ]);
   close.addEventListener("click", handlers.onClose, { signal });
   let focused = "";
 
@@ -39,23 +44,34 @@ export function createOutline(document, signal, graph, handlers) {
     focused = row.dataset.name ?? "";
     row.focus();
   };
-  tree.addEventListener("click", (event) => {
-    const row = /** @type {HTMLElement | null} */ (/** @type {Element} */ (event.target).closest('[role="treeitem"]'));
-    const name = row?.dataset.name;
-    if (!row || !name) return;
-    focused = name;
-    const isTwist = /** @type {Element} */ (event.target).classList.contains("twist") && row.hasAttribute("aria-expanded");
-    if (isTwist) handlers.onToggle(name, row.getAttribute("aria-expanded") !== "true");
-    else handlers.onSelect(name);
-  }, { signal });
-  tree.addEventListener("keydown", (event) => {
-    const all = rows();
-    const at = all.findIndex((row) => row === event.target);
-    const row = all[at];
-    if (!row || !handleKey(event, all, at, row)) return;
-    event.preventDefault();
-    event.stopPropagation();
-  }, { signal });
+  tree.addEventListener(
+    "click",
+    (event) => {
+      const row = /** @type {HTMLElement | null} */ (
+        /** @type {Element} */ (event.target).closest('[role="treeitem"]')
+      );
+      const name = row?.dataset.name;
+      if (!row || !name) return;
+      focused = name;
+      const isTwist =
+        /** @type {Element} */ (event.target).classList.contains("twist") && row.hasAttribute("aria-expanded");
+      if (isTwist) handlers.onToggle(name, row.getAttribute("aria-expanded") !== "true");
+      else handlers.onSelect(name);
+    },
+    { signal },
+  );
+  tree.addEventListener(
+    "keydown",
+    (event) => {
+      const all = rows();
+      const at = all.findIndex((row) => row === event.target);
+      const row = all[at];
+      if (!row || !handleKey(event, all, at, row)) return;
+      event.preventDefault();
+      event.stopPropagation();
+    },
+    { signal },
+  );
 
   /** @type {(event: KeyboardEvent, all: HTMLElement[], at: number, row: HTMLElement) => boolean} */
   function handleKey(event, all, at, row) {
@@ -82,7 +98,13 @@ export function createOutline(document, signal, graph, handlers) {
         return true;
       case "ArrowLeft":
         if (expanded === "true") handlers.onToggle(name, false);
-        else focusRow(all.slice(0, at).reverse().find((other) => levelOf(other) < level));
+        else
+          focusRow(
+            all
+              .slice(0, at)
+              .reverse()
+              .find((other) => levelOf(other) < level),
+          );
         return true;
       case "Enter":
       case " ":
@@ -100,9 +122,14 @@ export function createOutline(document, signal, graph, handlers) {
       const hadFocus = tree.contains(/** @type {ShadowRoot} */ (tree.getRootNode()).activeElement ?? null);
       const shown = outlineOrder(scene).slice(0, MOST_ROWS);
       const current = shown.some((box) => box.item.name === focused) ? focused : (shown[0]?.item.name ?? "");
-      const made = shown.map((box) => rowOf(document, graph, box, selected.has(box.item.name), box.item.name === current));
+      const made = shown.map((box) =>
+        rowOf(document, graph, box, selected.has(box.item.name), box.item.name === current),
+      );
       const rest = scene.boxes.length - shown.length;
-      if (rest > 0) made.push(element(document, "div", { role: "none", class: "muted" }, [`${rest} more: close modules or search`]));
+      if (rest > 0)
+        made.push(
+          element(document, "div", { role: "none", class: "muted" }, [`${rest} more: close modules or search`]),
+        );
       tree.replaceChildren(...made);
       if (hadFocus) focusRow(rows().find((row) => row.dataset.name === current));
     },
@@ -165,14 +192,22 @@ function nodeKind(graph, id) {
 function rowOf(document, graph, box, isSelected, isCurrent) {
   const { item } = box;
   const canOpen = item.isOpen || item.isOpenable;
-  const row = element(document, "div", {
-    role: "treeitem",
-    "aria-level": item.depth + 1,
-    "aria-selected": String(isSelected),
-    "aria-expanded": canOpen ? String(item.isOpen) : null,
-    tabindex: isCurrent ? 0 : -1,
-    "data-name": item.name,
-  }, [element(document, "span", { class: "twist", "aria-hidden": "true" }, [canOpen ? (item.isOpen ? "▾" : "▸") : "·"]), describeBox(graph, box)]);
+  const row = element(
+    document,
+    "div",
+    {
+      role: "treeitem",
+      "aria-level": item.depth + 1,
+      "aria-selected": String(isSelected),
+      "aria-expanded": canOpen ? String(item.isOpen) : null,
+      tabindex: isCurrent ? 0 : -1,
+      "data-name": item.name,
+    },
+    [
+      element(document, "span", { class: "twist", "aria-hidden": "true" }, [canOpen ? (item.isOpen ? "▾" : "▸") : "·"]),
+      describeBox(graph, box),
+    ],
+  );
   row.style.paddingLeft = `${6 + item.depth * 14}px`;
   return row;
 }

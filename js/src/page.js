@@ -12,7 +12,8 @@ export async function mountPage(document) {
   const packed = await bytesOf(document, "document");
   const source = JSON.parse(new TextDecoder().decode(await unpack(packed)));
   document.title = typeof source?.title === "string" ? `${source.title} · torchatlas` : "torchatlas";
-  const { height, width, ...options } = JSON.parse(textOf(document, "options") || "{}");
+  // A page fills its window, whatever size was asked for in a cell.
+  const options = { ...JSON.parse(textOf(document, "options") || "{}"), height: null, width: null };
   const target = /** @type {HTMLElement} */ (document.querySelector("main") ?? document.body);
   return mount(target, source, { ...options, wasm, isPage: true });
 }

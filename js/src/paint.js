@@ -47,7 +47,9 @@ const ROUTE_PX = 5;
 
 /** @type {Record<FontName, string>} */
 const CSS_FONTS = /** @type {any} */ (
-  Object.fromEntries(Object.entries(FONTS).map(([name, font]) => [name, `${font.weight} ${font.size}px ${font.family}`]))
+  Object.fromEntries(
+    Object.entries(FONTS).map(([name, font]) => [name, `${font.weight} ${font.size}px ${font.family}`]),
+  )
 );
 
 /**
@@ -334,5 +336,7 @@ function blockColour(frame, index, box) {
   if (colour) return colour;
   if (box.item.kind !== "node") return palette.families[familyOf(/** @type {any} */ (row)?.type ?? "")];
   const kind = /** @type {any} */ (row)?.kind;
-  return kind === "input" || kind === "output" || kind === "parameter" || kind === "buffer" ? palette[/** @type {"input"} */ (kind)] : palette.outline;
+  return kind === "input" || kind === "output" || kind === "parameter" || kind === "buffer"
+    ? palette[/** @type {"input"} */ (kind)]
+    : palette.outline;
 }

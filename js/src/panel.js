@@ -33,7 +33,9 @@ const MOST_ROWS = 12;
  * @returns {Node[]} the content of the panel
  */
 export function panelContent(document, graph, item, note, handlers) {
-  const row = /** @type {GraphNode | ModuleCall} */ (item.kind === "node" ? graph.nodes[item.id] : graph.calls[item.id]);
+  const row = /** @type {GraphNode | ModuleCall} */ (
+    item.kind === "node" ? graph.nodes[item.id] : graph.calls[item.id]
+  );
   const context = { document, graph, item, row, handlers };
   return [
     heading(context),
@@ -55,13 +57,19 @@ const isNode = ({ item }) => item.kind === "node";
 /** @param {Context} context */
 function heading(context) {
   const { document, row, item, handlers } = context;
-  const close = element(document, "button", { type: "button", class: "plain close", "aria-label": "Close the panel" }, [icon(document, CROSS)]);
+  const close = element(document, "button", { type: "button", class: "plain close", "aria-label": "Close the panel" }, [
+    icon(document, CROSS),
+  ]);
   close.addEventListener("click", handlers.onClose);
   const short = row.name.split(".").filter(Boolean).pop() ?? row.name;
   const type = isNode(context) ? kindLabel(/** @type {GraphNode} */ (row)) : /** @type {ModuleCall} */ (row).type;
   const count = item.kind === "repeat" ? ` ×${item.members.length}` : "";
   return element(document, "header", { class: "panel-head" }, [
-    element(document, "h2", { class: "panel-title" }, [short, " ", element(document, "span", { class: "muted" }, [`${type}${count}`])]),
+    element(document, "h2", { class: "panel-title" }, [
+      short,
+      " ",
+      element(document, "span", { class: "muted" }, [`${type}${count}`]),
+    ]),
     close,
     copyRow(document, row.name, "panel-path", handlers),
   ]);
@@ -75,7 +83,12 @@ function kindLabel(node) {
 
 /** @type {(document: Document, text: string, className: string, handlers: PanelHandlers) => HTMLElement} */
 function copyRow(document, text, className, handlers) {
-  const button = element(document, "button", { type: "button", class: "plain copy", "aria-label": "Copy", title: "Copy" }, [icon(document, COPY)]);
+  const button = element(
+    document,
+    "button",
+    { type: "button", class: "plain copy", "aria-label": "Copy", title: "Copy" },
+    [icon(document, COPY)],
+  );
   button.addEventListener("click", async () => {
     const done = await handlers.copy(text);
     button.classList.toggle("done", done);
@@ -95,7 +108,14 @@ function table(document, rows) {
   const list = element(document, "dl", {});
   for (const [label, lines, className] of rows) {
     list.append(element(document, "dt", {}, [label]));
-    list.append(element(document, "dd", { class: className }, lines.map((line) => element(document, "div", {}, [line]))));
+    list.append(
+      element(
+        document,
+        "dd",
+        { class: className },
+        lines.map((line) => element(document, "div", {}, [line])),
+      ),
+    );
   }
   return list;
 }
@@ -122,7 +142,12 @@ function repeatSection({ document, item, handlers }) {
     return made;
   };
   if (item.kind !== "repeat") {
-    return section(document, "Repeats", [element(document, "div", { class: "acts" }, [`one of ${run.total} equal blocks`, button("Fold", handlers.onFold)])]);
+    return section(document, "Repeats", [
+      element(document, "div", { class: "acts" }, [
+        `one of ${run.total} equal blocks`,
+        button("Fold", handlers.onFold),
+      ]),
+    ]);
   }
   const count = item.members.length;
   const number = (/** @type {string} */ label, /** @type {number} */ value) =>
@@ -131,10 +156,16 @@ function repeatSection({ document, item, handlers }) {
   const to = number("Last block to show", Math.min(3, count));
   const showRange = () => {
     const [first, last] = [Number(from.value), Number(to.value)].sort((a, b) => a - b);
-    handlers.onUnfold({ from: Math.max(/** @type {number} */ (first), 1) - 1, to: Math.min(/** @type {number} */ (last), count) });
+    handlers.onUnfold({
+      from: Math.max(/** @type {number} */ (first), 1) - 1,
+      to: Math.min(/** @type {number} */ (last), count),
+    });
   };
   return section(document, "Repeats", [
-    element(document, "div", { class: "acts" }, [`${count} equal blocks`, button("Show all", () => handlers.onUnfold("all"))]),
+    element(document, "div", { class: "acts" }, [
+      `${count} equal blocks`,
+      button("Show all", () => handlers.onUnfold("all")),
+    ]),
     element(document, "div", { class: "acts" }, ["show", from, "to", to, button("Show", showRange)]),
   ]);
 }
@@ -143,7 +174,12 @@ function repeatSection({ document, item, handlers }) {
 function noteSection(document, notes) {
   const given = notes.filter((text) => text);
   if (given.length === 0) return null;
-  return element(document, "section", { class: "notes" }, given.map((text) => element(document, "p", {}, [text])));
+  return element(
+    document,
+    "section",
+    { class: "notes" },
+    given.map((text) => element(document, "p", {}, [text])),
+  );
 }
 
 /** @param {Context} context */
@@ -152,13 +188,25 @@ function dataSection(context) {
   /** @type {[string, (Node | string)[], string?][]} */
   const rows = [];
   const add = (/** @type {string} */ label, /** @type {string[]} */ lines, className = "mono") => {
-    if (lines.length > 0) rows.push([label, lines.length > MOST_ROWS ? [...lines.slice(0, MOST_ROWS), `and ${lines.length - MOST_ROWS} more`] : lines, className]);
+    if (lines.length > 0)
+      rows.push([
+        label,
+        lines.length > MOST_ROWS ? [...lines.slice(0, MOST_ROWS), `and ${lines.length - MOST_ROWS} more`] : lines,
+        className,
+      ]);
   };
   add("in", inputLines(context));
-  add("out", row.outputs.map((index) => specLine(graph, index, true)));
+  add(
+    "out",
+    row.outputs.map((index) => specLine(graph, index, true)),
+  );
   add("parameters", isNode(context) ? [] : parameterLines(graph, /** @type {ModuleCall} */ (row)));
   add("arguments", argumentLines(context));
-  const cost = Object.entries(row.metrics).map(([name, value]) => (name === "parameters" || name === "flops" ? formatMetric(name, value) : `${formatMetric(name, value)} ${costWord(name)}`.trim()));
+  const cost = Object.entries(row.metrics).map(([name, value]) =>
+    name === "parameters" || name === "flops"
+      ? formatMetric(name, value)
+      : `${formatMetric(name, value)} ${costWord(name)}`.trim(),
+  );
   add("cost", cost.length > 0 ? [cost.join(" · ")] : [], "");
   return rows.length === 0 ? null : section(document, "Data", [table(document, rows)]);
 }
@@ -178,10 +226,12 @@ function specLine(graph, index, withBytes) {
 function inputLines(context) {
   const { graph, row } = context;
   if (!isNode(context)) return /** @type {ModuleCall} */ (row).inputs.map((index) => specLine(graph, index, false));
-  return graph.edges.filter((edge) => edge.head === row.id).map((edge) => {
-    const spec = graph.specs[edge.spec];
-    return `${edge.slot && /** @type {GraphNode} */ (row).kind !== "output" ? `${edge.slot}: ` : ""}${spec ? formatSpec(spec) : ""}`;
-  });
+  return graph.edges
+    .filter((edge) => edge.head === row.id)
+    .map((edge) => {
+      const spec = graph.specs[edge.spec];
+      return `${edge.slot && /** @type {GraphNode} */ (row).kind !== "output" ? `${edge.slot}: ` : ""}${spec ? formatSpec(spec) : ""}`;
+    });
 }
 
 /** @type {(graph: Graph, call: ModuleCall) => string[]} parameters and buffers that the module itself holds */
@@ -228,7 +278,10 @@ function sourceSection({ document, graph, row, handlers }) {
   const source = row.source === null ? undefined : graph.sources[row.source];
   if (!source) return null;
   const place = `${source.file.split(/[\\/]/).pop()}:${source.line}`;
-  const indent = Math.min(...source.code.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length), 40);
+  const indent = Math.min(
+    ...source.code.filter((line) => line.trim()).map((line) => line.length - line.trimStart().length),
+    40,
+  );
   const lines = source.code.map((line, index) => {
     const isHere = source.firstLine + index === source.line;
     return element(document, "div", { class: isHere ? "code-line here" : "code-line" }, [
@@ -236,9 +289,17 @@ function sourceSection({ document, graph, row, handlers }) {
       element(document, "span", {}, [line.slice(indent) || " "]),
     ]);
   });
-  const head = copyRow(document, place, "code-place", { ...handlers, copy: () => handlers.copy(`${source.file}:${source.line}`) });
+  const head = copyRow(document, place, "code-place", {
+    ...handlers,
+    copy: () => handlers.copy(`${source.file}:${source.line}`),
+  });
   head.title = `${source.file}:${source.line}, in ${source.function}`;
-  return section(document, "Source", [element(document, "div", { class: "code", tabindex: 0, role: "group", "aria-label": "Source lines" }, [head, ...lines])]);
+  return section(document, "Source", [
+    element(document, "div", { class: "code", tabindex: 0, role: "group", "aria-label": "Source lines" }, [
+      head,
+      ...lines,
+    ]),
+  ]);
 }
 
 /** @param {Context} context */
@@ -268,14 +329,19 @@ function valueRows(document, values) {
   ];
   if (values.zeros !== undefined) rows.push(["zeros", [`${significant(values.zeros * 100)} %`], "mono"]);
   rows.push(["NaN / Inf", [`${values.nan ?? 0} / ${values.inf ?? 0}`], "mono"]);
-  return [...(bars.length > 0 ? [element(document, "div", { class: "histogram", "aria-hidden": "true" }, bars)] : []), table(document, rows)];
+  return [
+    ...(bars.length > 0 ? [element(document, "div", { class: "histogram", "aria-hidden": "true" }, bars)] : []),
+    table(document, rows),
+  ];
 }
 
 /** @param {Context} context */
 function cutSection({ document, row, handlers }) {
   if (row.status === "failed" || row.outputs.length === 0) return null;
   const line = `trace.extract(node_out=${pythonString(row.name)})`;
-  const shown = element(document, "div", { class: "code", tabindex: 0, role: "group", "aria-label": "Python line" }, [copyRow(document, line, "code-line", handlers)]);
+  const shown = element(document, "div", { class: "code", tabindex: 0, role: "group", "aria-label": "Python line" }, [
+    copyRow(document, line, "code-line", handlers),
+  ]);
   return section(document, "Cut here", [shown]);
 }
 
@@ -284,9 +350,11 @@ function cutSection({ document, row, handlers }) {
  * @returns {string} a Python literal
  */
 export function pythonString(text) {
-  const escaped = text
-    .replaceAll("\\", "\\\\")
-    .replaceAll('"', '\\"')
-    .replace(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`);
+  const escaped = Array.from(text, (character) => {
+    if (character === "\\" || character === '"') return `\\${character}`;
+    const code = /** @type {number} */ (character.codePointAt(0));
+    const isControl = code < 32 || (code >= 127 && code < 160) || code === 0x2028 || code === 0x2029;
+    return isControl ? `\\u${code.toString(16).padStart(4, "0")}` : character;
+  }).join("");
   return `"${escaped}"`;
 }

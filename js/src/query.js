@@ -68,7 +68,10 @@ export function parseQuery(query) {
  * @returns {(text: string) => boolean}
  */
 function globMatcher(pattern) {
-  const source = pattern.replace(/[.+^${}()|[\]\\]/g, "\\$&").replaceAll("*", "[^]*").replaceAll("?", "[^]");
+  const source = pattern
+    .replace(/[.+^${}()|[\]\\]/g, "\\$&")
+    .replaceAll("*", "[^]*")
+    .replaceAll("?", "[^]");
   const expression = new RegExp(`^${source}$`, "u");
   return (text) => expression.test(text.toLowerCase());
 }
@@ -81,7 +84,8 @@ function globMatcher(pattern) {
 function matcherOf(graph, term) {
   const { field, value } = term;
   const matches = globMatcher(field === "shape" ? value.replace(/[x×]/g, ",") : value);
-  const kindOf = (/** @type {Candidate} */ { isCall, row }) => (isCall ? "module" : /** @type {GraphNode} */ (row).kind);
+  const kindOf = (/** @type {Candidate} */ { isCall, row }) =>
+    isCall ? "module" : /** @type {GraphNode} */ (row).kind;
   const typeOf = (/** @type {Candidate} */ { isCall, row }) =>
     isCall ? /** @type {ModuleCall} */ (row).type : /** @type {GraphNode} */ (row).op;
   const specsOf = (/** @type {Candidate} */ { row }) => row.outputs.map((index) => graph.specs[index]);
@@ -97,10 +101,13 @@ function matcherOf(graph, term) {
     case "status":
       return ({ row }) => matches(row.status);
     case "dtype":
-      return (candidate) => specsOf(candidate).some((spec) => spec && (matches(spec.dtype) || matches(shortDtype(spec.dtype))));
+      return (candidate) =>
+        specsOf(candidate).some((spec) => spec && (matches(spec.dtype) || matches(shortDtype(spec.dtype))));
     case "shape":
       return (candidate) =>
-        specsOf(candidate).some((spec) => spec?.shape && matches(spec.shape.length === 0 ? "scalar" : spec.shape.join(",")));
+        specsOf(candidate).some(
+          (spec) => spec?.shape && matches(spec.shape.length === 0 ? "scalar" : spec.shape.join(",")),
+        );
     case "in":
       return insideMatcher(graph, matches);
     default:

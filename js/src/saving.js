@@ -39,9 +39,21 @@ export function scenePng(document, look, scene) {
   const context = canvas.getContext("2d", { alpha: false });
   if (!context) return Promise.reject(new Error("this browser gives no canvas"));
   const transform = { x: MARGIN, y: MARGIN, k: 1 };
-  paint(context, { ...look, spatial: buildSpatial(scene), transform, width, height, ratio, boxAlpha: null, routeAlpha: null });
+  paint(context, {
+    ...look,
+    spatial: buildSpatial(scene),
+    transform,
+    width,
+    height,
+    ratio,
+    boxAlpha: null,
+    routeAlpha: null,
+  });
   return new Promise((resolve, reject) => {
-    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error(`no PNG of ${canvas.width} × ${canvas.height} px`))), "image/png");
+    canvas.toBlob(
+      (blob) => (blob ? resolve(blob) : reject(new Error(`no PNG of ${canvas.width} × ${canvas.height} px`))),
+      "image/png",
+    );
   });
 }
 

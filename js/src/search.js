@@ -34,7 +34,13 @@ export function createSearch(document, signal, handlers) {
     autocapitalize: "off",
   });
   const count = element(document, "span", { class: "count", "aria-live": "polite" });
-  const list = element(document, "div", { class: "menu results", role: "listbox", id: "results", "aria-label": "Search results", hidden: true });
+  const list = element(document, "div", {
+    class: "menu results",
+    role: "listbox",
+    id: "results",
+    "aria-label": "Search results",
+    hidden: true,
+  });
   const hint = element(document, "kbd", { class: "medium", "aria-hidden": "true" }, ["/"]);
   const box = element(document, "div", { class: "box search" }, [icon(document, GLASS), input, count, hint, list]);
   /** @type {string[]} */
@@ -81,23 +87,31 @@ export function createSearch(document, signal, handlers) {
   };
   input.addEventListener("input", refresh, { signal });
   input.addEventListener("focus", refresh, { signal });
-  box.addEventListener("focusout", (event) => {
-    if (!box.contains(/** @type {Node | null} */ (event.relatedTarget))) show(false);
-  }, { signal });
+  box.addEventListener(
+    "focusout",
+    (event) => {
+      if (!box.contains(/** @type {Node | null} */ (event.relatedTarget))) show(false);
+    },
+    { signal },
+  );
   input.addEventListener("keydown", (event) => onKey(event), { signal });
   // The focus stays in the box, otherwise the list would close before the click arrives.
   list.addEventListener("pointerdown", (event) => event.preventDefault(), { signal });
-  list.addEventListener("click", (event) => {
-    const option = /** @type {Element} */ (event.target).closest("[data-index]");
-    const example = /** @type {Element} */ (event.target).closest("[data-example]");
-    if (option) {
-      pick(Number(option.getAttribute("data-index")));
-      show(false);
-    } else if (example) {
-      input.value = example.getAttribute("data-example") ?? "";
-      refresh();
-    }
-  }, { signal });
+  list.addEventListener(
+    "click",
+    (event) => {
+      const option = /** @type {Element} */ (event.target).closest("[data-index]");
+      const example = /** @type {Element} */ (event.target).closest("[data-example]");
+      if (option) {
+        pick(Number(option.getAttribute("data-index")));
+        show(false);
+      } else if (example) {
+        input.value = example.getAttribute("data-example") ?? "";
+        refresh();
+      }
+    },
+    { signal },
+  );
 
   /** @param {KeyboardEvent} event */
   function onKey(event) {
@@ -131,23 +145,41 @@ export function createSearch(document, signal, handlers) {
 
 /** @param {Document} document */
 function hints(document) {
-  const examples = EXAMPLES.map((example) => element(document, "button", { type: "button", tabindex: "-1", "data-example": example, role: "presentation" }, [element(document, "code", {}, [example])]));
-  return [element(document, "div", { class: "hint", role: "presentation" }, ["Part of a name or type, or for example:"]), ...examples];
+  const examples = EXAMPLES.map((example) =>
+    element(document, "button", { type: "button", tabindex: "-1", "data-example": example, role: "presentation" }, [
+      element(document, "code", {}, [example]),
+    ]),
+  );
+  return [
+    element(document, "div", { class: "hint", role: "presentation" }, ["Part of a name or type, or for example:"]),
+    ...examples,
+  ];
 }
 
 /** @type {(document: Document, names: string[], describe: (name: string) => string) => HTMLElement[]} */
 function optionsOf(document, names, describe) {
-  if (names.length === 0) return [element(document, "div", { class: "hint", role: "presentation" }, ["Nothing found."])];
+  if (names.length === 0)
+    return [element(document, "div", { class: "hint", role: "presentation" }, ["Nothing found."])];
   const options = names.slice(0, MOST_RESULTS).map((name, index) => {
     const short = name.split(".").pop() ?? name;
     const kind = describe(name);
-    return element(document, "div", { role: "option", id: `result-${index}`, "data-index": index, "data-name": name, "aria-selected": "false" }, [
-      element(document, "b", {}, [short]),
-      " ",
-      element(document, "span", { class: "muted" }, [kind]),
-      short === name ? null : element(document, "span", { class: "path" }, [name]),
-    ]);
+    return element(
+      document,
+      "div",
+      { role: "option", id: `result-${index}`, "data-index": index, "data-name": name, "aria-selected": "false" },
+      [
+        element(document, "b", {}, [short]),
+        " ",
+        element(document, "span", { class: "muted" }, [kind]),
+        short === name ? null : element(document, "span", { class: "path" }, [name]),
+      ],
+    );
   });
   const rest = names.length - options.length;
-  return rest > 0 ? [...options, element(document, "div", { class: "hint", role: "presentation" }, [`and ${rest} more, marked on the map`])] : options;
+  return rest > 0
+    ? [
+        ...options,
+        element(document, "div", { class: "hint", role: "presentation" }, [`and ${rest} more, marked on the map`]),
+      ]
+    : options;
 }

@@ -98,7 +98,8 @@ function groundDepth(scene, route) {
   const y = label.y + label.height / 2;
   for (let index = route.tail, guard = 0; index >= 0 && guard < scene.boxes.length; guard += 1) {
     const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
-    if (box.item.isOpen && x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height) return box.item.depth;
+    if (box.item.isOpen && x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height)
+      return box.item.depth;
     index = box.parent;
   }
   return -1;
@@ -126,7 +127,7 @@ function routesByBox(scene) {
 export function visitBoxes(spatial, area, smallest, visit) {
   const { order, after, boxes } = spatial;
   const limit = smallest + 2 * REACH;
-  for (let position = 0; position < order.length; ) {
+  for (let position = 0; position < order.length;) {
     const at = position * 4;
     const left = /** @type {number} */ (boxes[at]);
     const top = /** @type {number} */ (boxes[at + 1]);
@@ -176,7 +177,7 @@ export function visitRoutes(spatial, area, smallest, visit) {
 export function boxAt(spatial, x, y) {
   const { order, after, scene } = spatial;
   let found = -1;
-  for (let position = 0; position < order.length; ) {
+  for (let position = 0; position < order.length;) {
     const index = /** @type {number} */ (order[position]);
     const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
     const isInside = x >= box.x && x <= box.x + box.width && y >= box.y && y <= box.y + box.height;

@@ -28,7 +28,7 @@ import { between } from "./motion.js";
 import { paint } from "./paint.js";
 import { boxAt, buildSpatial } from "./spatial.js";
 
-const CHANGE_MS = 340;
+const CHANGE_MS = 280;
 /** More boxes than this jump to their places: moving them would not reach screen rate. */
 const MOST_MOVING = 2500;
 /** Text is read with ease from this scale on. */
@@ -36,10 +36,25 @@ const READABLE_SCALE = 0.72;
 const LARGEST_FIT = 1.25;
 
 /** @type {Scene} */
-const EMPTY = { width: 0, height: 0, boxes: [], routes: [], visible: { items: [], links: [], hidden: { constants: 0, parameters: 0, shapeOnly: 0, dead: 0 } }, stats: { engine: "simple", layoutMs: 0, engineCalls: 0, memoHits: 0 } };
+const EMPTY = {
+  width: 0,
+  height: 0,
+  boxes: [],
+  routes: [],
+  visible: { items: [], links: [], hidden: { constants: 0, parameters: 0, shapeOnly: 0, dead: 0 } },
+  stats: { engine: "simple", layoutMs: 0, engineCalls: 0, memoHits: 0 },
+};
 
 /** @type {Emphasis} */
-const NO_EMPHASIS = { selected: new Set(), hovered: -1, hits: new Set(), upstream: new Map(), downstream: new Map(), colourOf: () => null, hasNote: () => false };
+const NO_EMPHASIS = {
+  selected: new Set(),
+  hovered: -1,
+  hits: new Set(),
+  upstream: new Map(),
+  downstream: new Map(),
+  colourOf: () => null,
+  hasNote: () => false,
+};
 
 export class Stage {
   /**
@@ -54,18 +69,27 @@ export class Stage {
     this.palette = palette;
     this.handlers = handlers;
     this.canvas = element(document, "canvas", { "aria-hidden": "true" });
-    this.element = element(document, "div", {
-      class: "stage",
-      tabindex: 0,
-      role: "application",
-      "aria-roledescription": "map",
-      "aria-label": `Map of ${graph.title}. Press ? for the keys, o for the outline as text.`,
-    }, [this.canvas]);
+    this.element = element(
+      document,
+      "div",
+      {
+        class: "stage",
+        tabindex: 0,
+        role: "application",
+        "aria-roledescription": "map",
+        "aria-label": `Map of ${graph.title}. Press ? for the keys, o for the outline as text.`,
+      },
+      [this.canvas],
+    );
     this.width = 0;
     this.height = 0;
     this.spatial = buildSpatial(EMPTY);
     /** @type {{spatial: Spatial, boxAlpha: Float32Array, routeAlpha: Float32Array} | null} what is drawn while moving */
     this.moment = null;
+    /** @type {(() => void) | null} ends the move between scenes at once */
+    this.arrive = null;
+    /** How far a move between scenes has still to shift the map, px of the scene. */
+    this.rest = { x: 0, y: 0 };
     this.emphasis = NO_EMPHASIS;
     this.paintMs = 0;
     this.isPlaced = false;
@@ -79,9 +103,14 @@ export class Stage {
       onClick: (x, y, event) => this.#withBox(x, y, (index, isHandle) => handlers.onClick(index, isHandle, event)),
       onDoubleClick: (x, y) => this.#withBox(x, y, (index, isHandle) => handlers.onDoubleClick(index, isHandle)),
       onHover: (point) => this.#hover(point),
-      reachOf: () => [[0, 0], [this.scene.width, this.scene.height]],
+      reachOf: () => [
+        [0, 0],
+        [this.scene.width, this.scene.height],
+      ],
     });
     this.#watchSize(document, signal);
+    // Whoever presses on the map means a place, and places are certain only at rest.
+    this.element.addEventListener("pointerdown", () => this.arrive?.(), { signal, capture: true });
   }
 
   /** The scene that is shown, or moved to. */
@@ -145,10 +174,12 @@ export class Stage {
 
   /**
    * @param {{x: number, y: number, width: number, height: number}} area px of the scene
-   * @returns {DOMRect} in the viewport
+   * @returns {DOMRect} in the viewport; while the map is moving, where it will be
    */
   toViewport(area) {
-    const { x, y, k } = this.interaction.transform();
+    const now = this.interaction.transform();
+    const { k } = now;
+    const [x, y] = [now.x - this.rest.x * k, now.y - this.rest.y * k];
     const corner = this.element.getBoundingClientRect();
     return new DOMRect(corner.left + x + area.x * k, corner.top + y + area.y * k, area.width * k, area.height * k);
   }
@@ -214,10 +245,10 @@ export class Stage {
    * @returns {Promise<void>} resolved when it has arrived and is painted
    */
   async show(scene, anchor) {
+    this.arrive?.();
     const from = this.scene;
     this.spatial = buildSpatial(scene);
     this.hovered = -1;
-    select(this.canvas).interrupt("change");
     if (!this.isPlaced) {
       this.width = this.element.clientWidth;
       this.height = this.element.clientHeight;
@@ -244,24 +275,35 @@ export class Stage {
   /** @type {(from: Scene, to: Scene, anchorOf: (t: number) => {x: number, y: number}) => Promise<void>} */
   async #move(from, to, anchorOf) {
     const momentAt = between(from, to);
+    const end = anchorOf(1);
     let last = anchorOf(0);
-    const tick = (/** @type {number} */ t) => {
-      const { scene, boxAlpha, routeAlpha } = momentAt(t);
-      this.moment = t < 1 ? { spatial: buildSpatial(scene), boxAlpha, routeAlpha } : null;
-      const now = anchorOf(t);
+    const shiftTo = (/** @type {{x: number, y: number}} */ now) => {
       this.#shift(now, last);
       last = now;
+      this.rest = { x: end.x - now.x, y: end.y - now.y };
+    };
+    const tick = (/** @type {number} */ t) => {
+      const { scene, boxAlpha, routeAlpha } = momentAt(t);
+      this.moment = { spatial: buildSpatial(scene), boxAlpha, routeAlpha };
+      shiftTo(anchorOf(t));
       this.requestPaint();
     };
+    const arrive = () => {
+      this.arrive = null;
+      this.moment = null;
+      shiftTo(end);
+      select(this.canvas).interrupt("change");
+    };
+    this.arrive = arrive;
     tick(0);
-    const transition = select(this.canvas).transition("change").duration(CHANGE_MS).ease(easeCubicInOut).tween("scene", () => tick);
-    try {
-      await transition.end();
-    } catch {
-      // The next change took over; it starts from this scene's final places, as does the anchor.
-      this.#shift(anchorOf(1), last);
-    }
-    if (this.scene === to) this.moment = null;
+    const transition = select(this.canvas)
+      .transition("change")
+      .duration(CHANGE_MS)
+      .ease(easeCubicInOut)
+      .tween("scene", () => tick);
+    // Interrupted, it has arrived already.
+    await transition.end().catch(() => undefined);
+    if (this.arrive === arrive) arrive();
   }
 
   #placeFirst() {
@@ -272,7 +314,12 @@ export class Stage {
   /** The room between the panels. */
   #room() {
     const { top, right, bottom, left } = this.handlers.insets();
-    return { left, top, width: Math.max(this.width - left - right, 40), height: Math.max(this.height - top - bottom, 40) };
+    return {
+      left,
+      top,
+      width: Math.max(this.width - left - right, 40),
+      height: Math.max(this.height - top - bottom, 40),
+    };
   }
 
   /**
@@ -288,14 +335,19 @@ export class Stage {
     const k = Math.min(Math.max(room.width / width, READABLE_SCALE), 1);
     const overhang = Math.max(width * k - room.width, 0);
     const start = overhang > 0 ? this.#startX() : width / 2;
-    const x = Math.min(Math.max(room.left + room.width / 2 - start * k, room.left - overhang), room.left + (overhang > 0 ? 0 : (room.width - width * k) / 2));
+    const x = Math.min(
+      Math.max(room.left + room.width / 2 - start * k, room.left - overhang),
+      room.left + (overhang > 0 ? 0 : (room.width - width * k) / 2),
+    );
     return { k, x, y: room.top };
   }
 
   /** Where reading starts: the middle of the topmost boxes. */
   #startX() {
     const tops = this.scene.boxes.filter((box) => box.parent < 0 && box.y < 80);
-    return tops.length === 0 ? this.scene.width / 2 : tops.reduce((sum, box) => sum + box.x + box.width / 2, 0) / tops.length;
+    return tops.length === 0
+      ? this.scene.width / 2
+      : tops.reduce((sum, box) => sum + box.x + box.width / 2, 0) / tops.length;
   }
 
   /** @returns {Transform} */
@@ -383,8 +435,13 @@ function anchorFinder(from, to, name, centre) {
     return now ? [{ box, now }] : [];
   });
   const named = pairs.find(({ box }) => box.item.name === name);
-  const distance = (/** @type {Box} */ box) => Math.hypot(box.x + box.width / 2 - centre.x, box.y + Math.min(box.height, 40) / 2 - centre.y);
-  const nearest = pairs.reduce((/** @type {{box: Box, now: Box} | null} */ best, pair) => (best === null || distance(pair.box) < distance(best.box) ? pair : best), null);
+  const distance = (/** @type {Box} */ box) =>
+    Math.hypot(box.x + box.width / 2 - centre.x, box.y + Math.min(box.height, 40) / 2 - centre.y);
+  const nearest = pairs.reduce(
+    (/** @type {{box: Box, now: Box} | null} */ best, pair) =>
+      best === null || distance(pair.box) < distance(best.box) ? pair : best,
+    null,
+  );
   const pair = named ?? nearest;
   if (!pair) return () => ({ x: 0, y: 0 });
   return (t) => ({ x: pair.box.x + (pair.now.x - pair.box.x) * t, y: pair.box.y + (pair.now.y - pair.box.y) * t });

@@ -5,7 +5,16 @@
  * @typedef {import("./types.js").Item} Item
  * @typedef {import("./visible.js").State} State
  */
-import { closeState, depthState, foldState, indexGraph, initialState, openState, revealState, unfoldState } from "./visible.js";
+import {
+  closeState,
+  depthState,
+  foldState,
+  indexGraph,
+  initialState,
+  openState,
+  revealState,
+  unfoldState,
+} from "./visible.js";
 import { failurePlace } from "./chrome.js";
 
 /**
@@ -18,13 +27,17 @@ export function startState(graph, options) {
   const hide = { ...first.hide };
   if (options.showConstants !== null) hide.constants = !options.showConstants;
   let state = { ...first, hide };
-  if (options.opened !== null) state = options.opened.reduce((now, name) => openByName(graph, now, name), depthState(graph, 1, hide));
+  if (options.opened !== null)
+    state = options.opened.reduce((now, name) => openByName(graph, now, name), depthState(graph, 1, hide));
   else if (options.depth !== null) state = levelsState(graph, options.depth, hide);
   if (options.foldRepeats === false) state = { ...state, unfolded: new Set(indexGraph(graph).repeatOf.keys()) };
   const place = failurePlace(graph);
   if (place !== "") state = revealState(graph, state, place);
   for (const name of options.selected) state = revealState(graph, state, name);
-  return { ...state, hide: options.showConstants === null ? state.hide : { ...state.hide, constants: !options.showConstants } };
+  return {
+    ...state,
+    hide: options.showConstants === null ? state.hide : { ...state.hide, constants: !options.showConstants },
+  };
 }
 
 /**

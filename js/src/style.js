@@ -40,6 +40,8 @@ button.box:hover, .box:focus-within { border-color: var(--atlas-control); }
 .box select { appearance: none; -webkit-appearance: none; background: transparent; border: 0; font-weight: 600; color: var(--atlas-ink); padding: 0 16px 0 0; height: 30px; max-width: 150px; text-overflow: ellipsis; cursor: pointer; }
 .box select option { background: var(--atlas-surface); color: var(--atlas-ink); }
 .box .caret { margin-left: -20px; pointer-events: none; }
+.search input:focus-visible { outline: none; }
+.search:focus-within { border-color: var(--atlas-selected); box-shadow: 0 0 0 1px var(--atlas-selected); }
 .search { width: 300px; flex: 0 1 300px; min-width: 120px; padding-right: 7px; }
 .search input { flex: 1; min-width: 0; width: 100%; border: 0; background: transparent; outline: none; color: var(--atlas-ink); height: 30px; padding: 0; }
 .search input::placeholder { color: var(--atlas-muted); opacity: 1; }
@@ -134,10 +136,10 @@ dd.mono { font-size: 12px; line-height: 19px; }
 .busy { position: absolute; left: 50%; top: 60px; translate: -50% 0; z-index: 3; pointer-events: none; }
 
 .help { position: absolute; inset: 0; z-index: 7; display: grid; place-items: center; background: color-mix(in srgb, var(--atlas-background) 60%, transparent); }
-.help > div { background: var(--atlas-surface); border: 1px solid var(--atlas-line); border-radius: 12px; box-shadow: 0 10px 40px var(--atlas-shadow); padding: 16px 20px; max-height: calc(100% - 24px); max-width: calc(100% - 24px); overflow: auto; }
+.help > div { background: var(--atlas-surface); border: 1px solid var(--atlas-line); border-radius: 12px; box-shadow: 0 10px 40px var(--atlas-shadow); padding: 16px 20px; max-height: calc(100% - 24px); width: min(800px, calc(100% - 24px)); overflow: auto; outline: none; }
 .help h2 { margin: 0 0 8px; font-size: 15px; display: flex; justify-content: space-between; align-items: center; gap: 20px; }
 .help h3 { font-size: 11px; letter-spacing: .05em; text-transform: uppercase; color: var(--atlas-muted); margin: 14px 0 5px; }
-.help .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(250px, 1fr)); gap: 0 28px; }
+.help .columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(290px, 1fr)); gap: 0 28px; }
 .help dl { gap: 5px 12px; }
 .help dt { text-align: right; }
 

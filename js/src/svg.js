@@ -31,7 +31,11 @@ export function sceneToSvg(scene, graph, palette, look = {}) {
   const width = Math.ceil(scene.width + 2 * MARGIN);
   const height = Math.ceil(scene.height + 2 * MARGIN);
   const marksOf = (/** @type {import("./types.js").Box} */ box) =>
-    boxMarks(box, graph, palette, { ...PLAIN_LOOK, colour: look.colourOf?.(box) ?? null, isHit: look.isHit?.(box) ?? false });
+    boxMarks(box, graph, palette, {
+      ...PLAIN_LOOK,
+      colour: look.colourOf?.(box) ?? null,
+      isHit: look.isHit?.(box) ?? false,
+    });
   const group = (/** @type {import("./types.js").Box} */ box) =>
     `<g class="atlas-${box.item.kind}" data-name="${escapeXml(box.item.name)}">${marksOf(box).map(markToSvg).join("")}</g>`;
   const panels = scene.boxes.filter((box) => box.item.isOpen).map(group);
@@ -65,7 +69,8 @@ function markToSvg(mark) {
     ` fill="${mark.fill ?? "none"}"` +
     (mark.stroke ? ` stroke="${mark.stroke}" stroke-width="${tidy(mark.lineWidth ?? 1)}"` : "") +
     (mark.dash ? ` stroke-dasharray="${mark.dash.join(" ")}"` : "");
-  if (mark.kind === "path") return `<path d="${mark.d.replace(/\d+\.\d{3,}/g, (number) => String(tidy(Number(number))))}"${paintAttributes}/>`;
+  if (mark.kind === "path")
+    return `<path d="${mark.d.replace(/\d+\.\d{3,}/g, (number) => String(tidy(Number(number))))}"${paintAttributes}/>`;
   const { x, y, width, height, radius } = mark;
   return (
     `<rect x="${tidy(x)}" y="${tidy(y)}" width="${tidy(Math.max(width, 0))}" height="${tidy(Math.max(height, 0))}"` +

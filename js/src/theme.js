@@ -152,7 +152,10 @@ const FAMILY_PATTERNS = /** @type {[keyof FamilyColours, RegExp][]} */ ([
   ["linear", /linear|^conv1d$|dense|lora/i],
   ["convolution", /conv(?!ert)/i],
   ["norm", /norm|^frozenbatch/i],
-  ["passive", /dropout|identity|flatten|pool|relu|gelu|silu|elu$|sigmoid|tanh|softmax|swish|activation|pad\d|upsample|droppath/i],
+  [
+    "passive",
+    /dropout|identity|flatten|pool|relu|gelu|silu|elu$|sigmoid|tanh|softmax|swish|activation|pad\d|upsample|droppath/i,
+  ],
 ]);
 
 /**
@@ -228,7 +231,7 @@ export function watchTheme(document, signal, onChange) {
  * @returns {Record<string, string>}
  */
 export function cssVariables(palette) {
-  const { name, families, categories, ramp, levels, ...plain } = palette;
-  const entries = Object.entries(plain).map(([key, value]) => [`--atlas-${key}`, value]);
-  return { "color-scheme": name, ...Object.fromEntries(entries) };
+  const colours = Object.entries(palette).filter(([key, value]) => key !== "name" && typeof value === "string");
+  const entries = colours.map(([key, value]) => [`--atlas-${key}`, value]);
+  return { "color-scheme": palette.name, ...Object.fromEntries(entries) };
 }

@@ -29,8 +29,18 @@ const FOLD = "M4.5 2.5l3.5 3.5l3.5 -3.5M4.5 13.5l3.5 -3.5l3.5 3.5";
  * @param {ToolbarHandlers} handlers
  */
 export function createToolbar(document, signal, search, modes, handlers) {
-  const button = (/** @type {string} */ className, /** @type {string} */ label, /** @type {(Node | string)[]} */ content, /** @type {() => void} */ act) => {
-    const made = element(document, "button", { type: "button", class: className, "aria-label": label, title: label }, content);
+  const button = (
+    /** @type {string} */ className,
+    /** @type {string} */ label,
+    /** @type {(Node | string)[]} */ content,
+    /** @type {() => void} */ act,
+  ) => {
+    const made = element(
+      document,
+      "button",
+      { type: "button", class: className, "aria-label": label, title: label },
+      content,
+    );
     made.addEventListener("click", act, { signal });
     return made;
   };
@@ -50,15 +60,31 @@ export function createToolbar(document, signal, search, modes, handlers) {
   };
   setModes(modes, "type");
   select.addEventListener("change", () => handlers.onColour(select.value), { signal });
-  const colour = element(document, "div", { class: "box medium" }, [element(document, "span", { class: "wide" }, ["Colour"]), select, caret(document)]);
+  const colour = element(document, "div", { class: "box medium" }, [
+    element(document, "span", { class: "wide" }, ["Colour"]),
+    select,
+    caret(document),
+  ]);
   const hiddenText = element(document, "b", {}, ["nothing"]);
-  const hidden = menuBox(document, signal, "Hidden", [element(document, "span", { class: "wide" }, ["Hidden"]), hiddenText, icon(document, CARET)], "");
+  const hidden = menuBox(
+    document,
+    signal,
+    "Hidden",
+    [element(document, "span", { class: "wide" }, ["Hidden"]), hiddenText, icon(document, CARET)],
+    "",
+  );
   const save = menuBox(document, signal, "Save", ["Save", icon(document, CARET)], " right");
-  for (const [format, label] of /** @type {[SaveFormat, string][]} */ ([["svg", "SVG picture"], ["png", "PNG picture"], ["json", "JSON document"]])) {
-    save.menu.append(button("", label, [label], () => {
-      save.close();
-      handlers.onSave(format);
-    }));
+  for (const [format, label] of /** @type {[SaveFormat, string][]} */ ([
+    ["svg", "SVG picture"],
+    ["png", "PNG picture"],
+    ["json", "JSON document"],
+  ])) {
+    save.menu.append(
+      button("", label, [label], () => {
+        save.close();
+        handlers.onSave(format);
+      }),
+    );
   }
   const bar = element(document, "div", { class: "bar", role: "toolbar", "aria-label": "View" }, [
     search,
@@ -66,7 +92,12 @@ export function createToolbar(document, signal, search, modes, handlers) {
     colour,
     hidden.box,
     element(document, "div", { class: "grow" }),
-    button("box", "Fit the whole graph (f)", ["Fit", element(document, "kbd", { class: "medium" }, ["f"])], handlers.onFit),
+    button(
+      "box",
+      "Fit the whole graph (f)",
+      ["Fit", element(document, "kbd", { class: "medium" }, ["f"])],
+      handlers.onFit,
+    ),
     save.box,
     button("box medium", "Help (?)", [element(document, "kbd", {}, ["?"])], handlers.onHelp),
   ]);
@@ -110,12 +141,21 @@ export function hiddenSummary(rows) {
 function filterRow(document, signal, row, onFilter) {
   const box = element(document, "input", { type: "checkbox", checked: row.isHidden, disabled: row.count === 0 });
   box.addEventListener("change", () => onFilter(row.filter, box.checked), { signal });
-  return element(document, "label", {}, [box, `hide ${row.label}`, element(document, "span", { class: "end" }, [String(row.count)])]);
+  return element(document, "label", {}, [
+    box,
+    `hide ${row.label}`,
+    element(document, "span", { class: "end" }, [String(row.count)]),
+  ]);
 }
 
 /** @type {(document: Document, signal: AbortSignal, label: string, content: (Node | string)[], side: string) => {box: HTMLElement, menu: HTMLElement, close: () => boolean}} */
 function menuBox(document, signal, label, content, side) {
-  const opener = element(document, "button", { type: "button", class: "box", "aria-expanded": "false", "aria-haspopup": "true" }, content);
+  const opener = element(
+    document,
+    "button",
+    { type: "button", class: "box", "aria-expanded": "false", "aria-haspopup": "true" },
+    content,
+  );
   const menu = element(document, "div", { class: `menu${side}`, role: "group", "aria-label": label, hidden: true });
   const box = element(document, "div", { class: "menu-box" }, [opener, menu]);
   box.style.position = "relative";
@@ -126,15 +166,23 @@ function menuBox(document, signal, label, content, side) {
     return wasOpen;
   };
   opener.addEventListener("click", () => toggle(menu.hidden === true), { signal });
-  box.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape" || menu.hidden) return;
-    toggle(false);
-    opener.focus();
-    event.stopPropagation();
-  }, { signal });
-  box.addEventListener("focusout", (event) => {
-    const next = /** @type {Node | null} */ (event.relatedTarget);
-    if (next !== null && !box.contains(next)) toggle(false);
-  }, { signal });
+  box.addEventListener(
+    "keydown",
+    (event) => {
+      if (event.key !== "Escape" || menu.hidden) return;
+      toggle(false);
+      opener.focus();
+      event.stopPropagation();
+    },
+    { signal },
+  );
+  box.addEventListener(
+    "focusout",
+    (event) => {
+      const next = /** @type {Node | null} */ (event.relatedTarget);
+      if (next !== null && !box.contains(next)) toggle(false);
+    },
+    { signal },
+  );
   return { box, menu, close: () => toggle(false) };
 }

@@ -19,7 +19,9 @@ export function step(scene, index, direction) {
   const inside = descendants(scene, index);
   const isDown = direction === "down";
   const neighbours = scene.routes
-    .filter((route) => (isDown ? inside.has(route.tail) && !inside.has(route.head) : inside.has(route.head) && !inside.has(route.tail)))
+    .filter((route) =>
+      isDown ? inside.has(route.tail) && !inside.has(route.head) : inside.has(route.head) && !inside.has(route.tail),
+    )
     .map((route) => (isDown ? route.head : route.tail));
   return nearest(scene, box, neighbours, isDown) ?? sibling(scene, index, isDown);
 }
@@ -38,7 +40,8 @@ function firstInside(scene, parent) {
   let best = -1;
   scene.boxes.forEach((box, index) => {
     const current = scene.boxes[best];
-    if (box.parent === parent && (!current || box.y < current.y || (box.y === current.y && box.x < current.x))) best = index;
+    if (box.parent === parent && (!current || box.y < current.y || (box.y === current.y && box.x < current.x)))
+      best = index;
   });
   return best;
 }
@@ -55,7 +58,10 @@ function nearest(scene, box, candidates, isDown) {
     const side = Math.abs(other.x + other.width / 2 - box.x - box.width / 2);
     return Math.abs(rise) + (rise < 0 ? 5000 : 0) + side * 0.5;
   };
-  return candidates.reduce((/** @type {number | null} */ best, index) => (best === null || cost(index) < cost(best) ? index : best), null);
+  return candidates.reduce(
+    (/** @type {number | null} */ best, index) => (best === null || cost(index) < cost(best) ? index : best),
+    null,
+  );
 }
 
 /** @type {(scene: Scene, index: number, isDown: boolean) => number} the next box of the same module, in execution order */
