@@ -85,7 +85,7 @@ export function toDot({ kinds, widths, heights, edges }) {
     const isPlain = upper.length === 0 && lower.length === 0;
     const label = isPlain
       ? ""
-      : `, shape=plain, label=<${portTable(widths[node], Math.max(heights[node], 4), upper, lower)}>`;
+      : `, shape=plain, fixedsize=false, label=<${portTable(widths[node], Math.max(heights[node], 4), upper, lower)}>`;
     lines.push(`n${node} [width=${width}, height=${height}${label}]`);
   });
   for (const side of /** @type {const} */ (["in", "out"])) {
