@@ -71,18 +71,25 @@ function brokenReferences(raw) {
     expectId("spec", edge[4], `edges[${at}]`);
   });
   for (const id of [...raw.inputs, ...raw.outputs]) expectId("node", id, "inputs, outputs");
-  if (raw.error) {
-    if (raw.error.node !== null) expectId("node", raw.error.node, "error");
-    for (const id of raw.error.calls) expectId("call", id, "error");
+  for (const error of failures(raw)) {
+    if (error.node !== null) expectId("node", error.node, "error");
+    for (const id of error.calls) expectId("call", id, "error");
   }
   return errors.slice(0, MAX_ERRORS);
 }
+
+/**
+ * @param {any} raw
+ * @returns {any[]} all failures, the one that ended the forward first
+ */
+const failures = (raw) => (raw.errors?.length ? raw.errors : raw.error ? [raw.error] : []);
 
 /**
  * @param {any} raw a checked document
  * @returns {Graph}
  */
 function toGraph(raw) {
+  const errors = failures(raw).map((error) => ({ suggestions: [], ...error }));
   return {
     title: raw.title,
     generator: raw.generator,
@@ -111,7 +118,8 @@ function toGraph(raw) {
     })),
     inputs: raw.inputs,
     outputs: raw.outputs,
-    error: raw.error,
+    error: errors[0] ?? null,
+    errors,
     coverage: raw.coverage,
     proof: raw.proof,
   };

@@ -31,7 +31,7 @@
  * @property {Record<string, number>} metrics
  *
  * @typedef {{tail: number, head: number, tailSlot: number, slot: string, spec: number}} GraphEdge
- * @typedef {{type: string, message: string, node: number | null, calls: number[], source: number | null, explanation: string}} Failure
+ * @typedef {{type: string, message: string, node: number | null, calls: number[], source: number | null, explanation: string, suggestions: string[]}} Failure
  *
  * @typedef {Object} Graph what decode() gives
  * @property {string} title
@@ -44,6 +44,7 @@
  * @property {number[]} inputs
  * @property {number[]} outputs
  * @property {Failure | null} error
+ * @property {Failure[]} errors all failures, the first is `error`
  * @property {{operations: number, nodes: number, opaque: number, outside: number}} coverage
  * @property {{status: "passed"|"failed"|"not_applicable"|"not_run", reason: string}} proof
  *

@@ -155,6 +155,7 @@ class Failure:
         calls: ids of the module calls that were open, outermost first.
         source: index in `Graph.sources` of the user's line, or None.
         explanation: what clashed and where it came from, in a sentence; "" where the kind isn't known.
+        suggestions: changes that were tried and get the forward past this operation, each a sentence.
     """
 
     type: str
@@ -163,6 +164,7 @@ class Failure:
     calls: tuple[int, ...]
     source: int | None = None
     explanation: str = ""
+    suggestions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,6 +210,7 @@ class Graph:
         outputs: ids of the output nodes.
         sources: places in the user's code, referred to by index.
         error: why the forward stopped, None if it ran through.
+        errors: all failures; more than `error` alone where the trace looked past it.
         coverage: how much of what ran is shown.
         proof: what replay has shown.
     """
@@ -220,6 +223,7 @@ class Graph:
     outputs: tuple[int, ...] = ()
     sources: tuple[Source, ...] = ()
     error: Failure | None = None
+    errors: tuple[Failure, ...] = ()
     coverage: Coverage = Coverage()
     proof: Proof = Proof()
 
@@ -260,9 +264,10 @@ class Graph:
         for label, ids, kind in (("inputs", self.inputs, "input"), ("outputs", self.outputs, "output")):
             found = tuple(node.id for node in self.nodes if node.kind == kind)
             _require(sorted(ids) == sorted(found), f"{label} are {ids}, expected {found}")
-        if self.error is not None:
-            _require(self.error.node is None or self.error.node in node_ids, "error: unknown node")
-            _require(set(self.error.calls) <= set(call_ids), "error: unknown call")
+        for failure in (*self.errors, *(() if self.error is None else (self.error,))):
+            _require(failure.node is None or failure.node in node_ids, "error: unknown node")
+            _require(set(failure.calls) <= set(call_ids), "error: unknown call")
+        _require(not self.errors or self.errors[0] == self.error, "error is not the first of errors")
 
 
 def _require(holds: bool, message: str) -> None:

@@ -54,6 +54,7 @@ def encode(graph: Graph) -> dict[str, Any]:
         "inputs": list(graph.inputs),
         "outputs": list(graph.outputs),
         "error": None if graph.error is None else _failure_row(graph.error),
+        "errors": [_failure_row(failure) for failure in graph.errors],
         "coverage": _fields(graph.coverage, "operations", "nodes", "opaque", "outside"),
         "proof": _fields(graph.proof, "status", "reason"),
     }
@@ -141,6 +142,7 @@ def _failure_row(failure: Failure) -> dict[str, Any]:
     return {
         **_fields(failure, "type", "message", "node", "source", "explanation"),
         "calls": list(failure.calls),
+        "suggestions": list(failure.suggestions),
     }
 
 
@@ -155,10 +157,15 @@ def _graph_of(document: Mapping[str, Any]) -> Graph:
         inputs=tuple(document["inputs"]),
         outputs=tuple(document["outputs"]),
         sources=tuple(Source(**{**row, "code": tuple(row["code"])}) for row in document["sources"]),
-        error=None if error is None else Failure(**{**error, "calls": tuple(error["calls"])}),
+        error=None if error is None else _failure_of(error),
+        errors=tuple(_failure_of(row) for row in document.get("errors", ())),
         coverage=Coverage(**document["coverage"]),
         proof=Proof(**document["proof"]),
     )
+
+
+def _failure_of(row: Mapping[str, Any]) -> Failure:
+    return Failure(**{**row, "calls": tuple(row["calls"]), "suggestions": tuple(row.get("suggestions", ()))})
 
 
 def _spec_of(row: Mapping[str, Any]) -> TensorSpec:
