@@ -52,8 +52,21 @@ export function createMinimap(document, signal, onMove) {
       window.style.width = `${area.width}px`;
       window.style.height = `${area.height}px`;
       window.style.transform = `translate(${area.x}px, ${area.y}px)`;
+      box.classList.toggle("idle", showsAll(transform, width, height, scene));
     },
   };
+}
+
+/**
+ * @param {Transform} transform
+ * @param {number} width of the stage, px
+ * @param {number} height
+ * @param {{width: number, height: number}} scene
+ * @returns {boolean} whether all of the scene is in view, so that a map of it adds nothing
+ */
+export function showsAll({ x, y, k }, width, height, scene) {
+  const slack = 1;
+  return x >= -slack && y >= -slack && x + scene.width * k <= width + slack && y + scene.height * k <= height + slack;
 }
 
 /** @typedef {{x: number, y: number, left: number, top: number}} MapScale */

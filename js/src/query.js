@@ -24,8 +24,9 @@
  * | `name:g`   | whole name matches                                                                                     |
  * | `op:g`     | nodes whose operation matches                                                                          |
  * | `type:g`   | calls whose class matches                                                                              |
- * | `in:g`     | what lies inside a call (at any depth, not the call itself) whose name, or a dotted end of it, matches:  |
- * |            | `in:h.3` is inside `transformer.h.3`, not inside `transformer.h.31`                                      |
+ * | `in:g`     | what lies inside (at any depth, not itself) a path that matches, or a dotted end of which does; paths  |
+ * |            | are the names of the calls around, the dotted beginnings of those names and of one's own: `in:h.3` is    |
+ * |            | inside `transformer.h.3`, not inside `transformer.h.31`; `in:h` is inside the container `transformer.h`  |
  * | `dtype:g`  | one of its outputs has that dtype; short names too: f64 f32 f16 bf16 i64 i32 i16 i8 u8 c64 c128          |
  * | `shape:g`  | one of its outputs has that shape, written `1,128,768`; `x` and `×` may stand for the comma; `*` matches  |
  * |            | commas too, so `*,768` is any shape that ends with 768; a tensor without axes is `scalar`                |
@@ -127,21 +128,35 @@ function freeMatcher(value, matches, typeOf) {
  * @returns {(candidate: Candidate) => boolean}
  */
 function insideMatcher(graph, matches) {
-  const isNamed = (/** @type {string} */ name) => {
-    const parts = name.split(".");
-    return parts.some((_, start) => matches(parts.slice(start).join(".")));
+  /** @type {Map<string, boolean>} by path: whether it, or a dotted end of it, matches */
+  const known = new Map();
+  const isMeant = (/** @type {string} */ path) => {
+    let answer = known.get(path);
+    if (answer === undefined) {
+      const parts = path.split(".");
+      answer = parts.some((_, start) => matches(parts.slice(start).join(".")));
+      known.set(path, answer);
+    }
+    return answer;
   };
-  // Callers come before what they call, so one pass settles whether a call, or one around it, is meant.
-  const isInside = /** @type {boolean[]} */ ([]);
-  const isMeant = graph.calls.map((call) => {
-    const around = call.parent !== null && /** @type {boolean} */ (isInside[call.parent]);
-    isInside[call.id] = around || isNamed(call.name);
-    return around;
+  const hasMeantBeginning = (/** @type {string} */ name) => {
+    for (let dot = name.indexOf("."); dot >= 0; dot = name.indexOf(".", dot + 1)) {
+      if (isMeant(name.slice(0, dot))) return true;
+    }
+    return false;
+  };
+  // Callers come before what they call, so one pass settles it for all that is around a call.
+  /** @type {boolean[]} */
+  const covers = [];
+  const isInside = graph.calls.map((call) => {
+    const answer = (call.parent !== null && covers[call.parent]) || hasMeantBeginning(call.name);
+    covers[call.id] = answer || isMeant(call.name);
+    return answer;
   });
   return ({ isCall, row }) => {
-    if (isCall) return /** @type {boolean} */ (isMeant[row.id]);
+    if (isCall) return isInside[row.id];
     const { call } = /** @type {GraphNode} */ (row);
-    return call !== null && /** @type {boolean} */ (isInside[call]);
+    return (call !== null && covers[call]) || hasMeantBeginning(row.name);
   };
 }
 

@@ -66,6 +66,8 @@ button.box:hover, .box:focus-within { border-color: var(--atlas-control); }
 .results .hint code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 11.5px; color: var(--atlas-ink); }
 
 .map { position: absolute; left: 14px; top: 58px; width: 92px; height: 150px; z-index: 2; overflow: hidden; background: var(--atlas-surface); border: 1px solid var(--atlas-line); border-radius: 8px; cursor: pointer; touch-action: none; }
+.map.idle { opacity: 0; pointer-events: none; }
+.map { transition: opacity 160ms; }
 .map canvas { position: absolute; left: 0; top: 0; width: 100%; height: 100%; }
 .map .window { position: absolute; left: 0; top: 0; border: 1.6px solid var(--atlas-selected); border-radius: 4px; pointer-events: none; transform-origin: 0 0; }
 
