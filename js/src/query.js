@@ -1,6 +1,6 @@
 /**
  * The query language of the search box and of `trace.find()`. python/torchatlas/query.py implements the same; both are
- * tested with tests/documents/queries.json.
+ * tested with tests/queries.json.
  *
  * Grammar
  *
