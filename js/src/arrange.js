@@ -23,6 +23,7 @@
  * @property {number} labelWidth 0 for no label
  *
  * @typedef {Object} ScopeTask
+ * @property {boolean} isList
  * @property {Block[]} blocks
  * @property {number} ins ports in
  * @property {number} outs ports out
@@ -45,7 +46,7 @@
  * @property {({x: number, y: number} | null)[]} labels per edge; null where there is none or no room for one
  */
 import { assignRanks } from "./engine/ranks.js";
-import { borderOf, PADDING, portXs } from "./border.js";
+import { borderOf, PADDING, portXs, settlePorts } from "./border.js";
 import { Pen } from "./pen.js";
 import { chooseRails, railLanes } from "./rails.js";
 import { stackRows } from "./rows.js";
@@ -87,23 +88,24 @@ const portDx = (dx, port) => dx?.[port] ?? 0;
 
 /**
  * @param {ScopeTask} task
- * @param {Solution} solution
+ * @param {Solution} solved
  * @param {boolean[]} railOf
  * @param {number[]} kept
  * @returns {ScopeLayout}
  */
-export function arrange(task, solution, railOf, kept) {
+export function arrange(task, solved, railOf, kept) {
   const { blocks, ins, edges } = task;
   /** @type {number[][]} */
   const given = edges.map(() => []);
-  kept.forEach((edge, at) => (given[edge] = solution.bends[at]));
+  kept.forEach((edge, at) => (given[edge] = solved.bends[at]));
   const nodeOf = (/** @type {number} */ end, /** @type {boolean} */ isTail) =>
     end >= 0 ? end : blocks.length + ~end + (isTail ? 0 : ins);
-  const ends = plainEnds(task, solution, nodeOf);
-  const bends = straighten(task, solution, given, ends, nodeOf);
-  const extent = blockExtent(task, solution, bends);
-  const lanes = railLanes(task, solution.ranks, railOf, nodeOf, (node) => solution.xs[node], extent);
-  const { tailX, headX } = spreadAttachments(task, ends, solution, bends, lanes);
+  const ends = plainEnds(task, solved, nodeOf);
+  const bends = straighten(task, solved, given, ends, nodeOf);
+  const extent = blockExtent(task, solved, bends);
+  const lanes = railLanes(task, solved.ranks, railOf, nodeOf, (node) => solved.xs[node], extent);
+  const { tailX, headX } = spreadAttachments(task, ends, solved, bends, lanes);
+  const solution = settlePorts(task, solved, { bends, tailX, headX });
   const content = { left: Math.min(extent.left, lanes.left), right: Math.max(extent.right, lanes.right) };
   const border = borderOf(task, solution, content);
   const rows = stackRows({ task, solution, bends, lanes, tailX, headX, nodeOf, border });

@@ -7,7 +7,7 @@
  * @typedef {import("./rails.js").Lanes} Lanes
  */
 
-const SPACING = 16;
+const SPACING = 14;
 const MIN_SPACING = 6;
 /** Room from the outermost edge to the corner of a child. */
 const INSET = 14;

@@ -12,6 +12,62 @@ const PORT_SPACING = 14;
 /** Up to this half width a scope has its axis in the middle; a wider one may lean to one side. */
 const EVEN_HALF_WIDTH = 210;
 
+/**
+ * Moves ports over what they feed and below what feeds them. Engines set ports apart like children; here, where nothing
+ * else is on their rank, they may stand closer.
+ *
+ * @param {ScopeTask} task
+ * @param {Solution} solution
+ * @param {{bends: number[][], tailX: number[], headX: number[]}} routes per edge; the ends at ports get moved along
+ * @returns {Solution}
+ */
+export function settlePorts(task, solution, { bends, tailX, headX }) {
+  const xs = [...solution.xs];
+  for (const isIn of [true, false]) {
+    const count = isIn ? task.ins : task.outs;
+    const first = task.blocks.length + (isIn ? 0 : task.ins);
+    /** @type {{direct: number[], other: number[]}[]} */
+    const targets = Array.from({ length: count }, () => ({ direct: [], other: [] }));
+    task.edges.forEach(({ tail, head }, at) => {
+      const end = isIn ? tail : head;
+      if (end >= 0) return;
+      const line = bends[at];
+      if (line.length > 0) targets[~end].other.push(isIn ? line[0] : line[line.length - 1]);
+      else targets[~end].direct.push(isIn ? headX[at] : tailX[at]);
+    });
+    const order = targets.map((_, port) => port).sort((a, b) => xs[first + a] - xs[first + b]);
+    const wishes = order.map((port) => {
+      const { direct, other } = targets[port];
+      const near = direct.length > 0 ? direct : other;
+      return near.length > 0 ? near.sort((a, b) => a - b)[Math.floor((near.length - 1) / 2)] : xs[first + port];
+    });
+    separate(wishes, PORT_SPACING).forEach((x, at) => (xs[first + order[at]] = x));
+  }
+  task.edges.forEach(({ tail, head }, at) => {
+    if (tail < 0) tailX[at] = xs[task.blocks.length + ~tail];
+    if (head < 0) headX[at] = xs[task.blocks.length + task.ins + ~head];
+  });
+  return { ...solution, xs };
+}
+
+/** @type {(wishes: number[], spacing: number) => number[]} in the given order, spaced, with the least squared distance to the wishes */
+function separate(wishes, spacing) {
+  /** @type {{sum: number, count: number}[]} */
+  const blocks = [];
+  wishes.forEach((wish, at) => {
+    let block = { sum: wish - at * spacing, count: 1 };
+    while (blocks.length > 0 && mean(blocks[blocks.length - 1]) > mean(block)) {
+      const before = /** @type {typeof block} */ (blocks.pop());
+      block = { sum: before.sum + block.sum, count: before.count + block.count };
+    }
+    blocks.push(block);
+  });
+  return blocks.flatMap((block) => new Array(block.count).fill(mean(block))).map((x, at) => x + at * spacing);
+}
+
+/** @type {(block: {sum: number, count: number}) => number} */
+const mean = ({ sum, count }) => sum / count;
+
 /** @type {(task: ScopeTask, solution: Solution, side: "in"|"out") => number[]} x inside the scope, per port */
 export function portXs(task, solution, side) {
   const start = task.blocks.length + (side === "in" ? 0 : task.ins);

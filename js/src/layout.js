@@ -30,6 +30,7 @@
 import { arrange, toProblem } from "./arrange.js";
 import { createSolver } from "./engine/client.js";
 import { solveSimply } from "./engine/simple.js";
+import { arrangeList } from "./list.js";
 import { edgeText, faceOf, labelWidth, LABEL_HEIGHT } from "./measure.js";
 import { splitScopes } from "./scopes.js";
 
@@ -119,15 +120,17 @@ function* layoutSteps(graph, visible, memo) {
       else missing.set(key, { task, scopes: [at] });
       if (known || waiting) memoHits += 1;
     }
-    const prepared = [...missing.values()].map(({ task }) => toProblem(task));
-    const asked = prepared.filter(({ problem }) => !isTrivial(problem));
+    const plans = [...missing].map(([key, { task, scopes }]) => ({ key, task, scopes, plan: planOf(task) }));
+    const asked = plans.flatMap(({ plan }) => (plan?.isHard ? [plan.problem] : []));
     engineCalls += asked.length;
-    const answers = asked.length > 0 ? yield asked.map(({ problem }) => problem) : [];
+    const answers = asked.length > 0 ? yield asked : [];
     let next = 0;
-    for (const [key, { task, scopes }] of missing) {
-      const { problem, railOf, kept } = /** @type {ReturnType<typeof toProblem>} */ (prepared.shift());
-      const solution = isTrivial(problem) ? solveSimply(problem) : answers[next++];
-      const entry = { id: memo.size, layout: arrange(task, solution, railOf, kept) };
+    for (const { key, task, scopes, plan } of plans) {
+      const solution = plan?.isHard ? answers[next++] : null;
+      const layout = plan
+        ? arrange(task, solution ?? solveSimply(plan.problem), plan.railOf, plan.kept)
+        : arrangeList(task);
+      const entry = { id: memo.size, layout };
       memo.set(key, entry);
       for (const at of scopes) found[at] = entry;
     }
@@ -147,6 +150,13 @@ function byHeight(scopes) {
     levels[scope.height].push(at);
   });
   return levels;
+}
+
+/** @param {ScopeTask} task @returns {(ReturnType<typeof toProblem> & {isHard: boolean}) | null} null where nothing is to solve */
+function planOf(task) {
+  if (task.isList) return null;
+  const plan = toProblem(task);
+  return { ...plan, isHard: !isTrivial(plan.problem) };
 }
 
 /** @param {Problem} problem @returns {boolean} a chain, for which no engine needs to be asked */
@@ -234,10 +244,11 @@ function taskOf(scope, { scopes, faces, labels, found, isRound }) {
     parts.push(`${tail}.${tailPort}>${head}.${headPort}:${local}:${width}`);
     return { tail, head, tailPort, headPort, tensor: local, labelWidth: width };
   });
-  const face = scope.item < 0 ? { width: 0, height: 0 } : faces[scope.item];
+  const face = scope.item < 0 || scope.isList ? { width: 0, height: 0 } : faces[scope.item];
   const [ins, outs] = [scope.ins.size, scope.outs.size];
-  const key = `${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
-  return { task: { blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width }, key };
+  const key = `${scope.isList ? "list " : ""}${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
+  const task = { isList: scope.isList, blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width };
+  return { task, key };
 }
 
 /**
@@ -260,6 +271,12 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
     scope.children.forEach((item, place) => {
       const inner = scope.inner[place];
       const [x, y] = [originX[at] + layout.xs[place], originY[at] + layout.ys[place]];
+      if (inner >= 0) {
+        originX[inner] = x;
+        originY[inner] = y;
+      }
+      // A list has no border of its own.
+      if (item < 0) return;
       const { title, subtitle, detail, badge, width, height } = faces[item];
       const size =
         inner < 0 ? { width, height } : { width: found[inner].layout.width, height: found[inner].layout.height };
@@ -276,9 +293,6 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
         detail,
         badge,
       };
-      if (inner < 0) return;
-      originX[inner] = x;
-      originY[inner] = y;
     });
   });
   const routes = visible.links.map((link, at) => {

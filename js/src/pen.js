@@ -110,7 +110,7 @@ class Stroke {
 }
 
 /** @param {number[]} corners x0,y0,x1,y1,... @returns {number[]} the same line as cubics, its corners rounded */
-function roundCorners(corners) {
+export function roundCorners(corners) {
   const points = [corners[0], corners[1]];
   let [x, y] = corners;
   const straight = (/** @type {number} */ toX, /** @type {number} */ toY) => {

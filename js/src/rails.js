@@ -1,6 +1,6 @@
 /**
- * Gutters: a tensor that many far readers share (a mask, a rotary table) runs down beside the children instead of through
- * them, where it would need a lane on every rank. Pure.
+ * Gutters: a tensor that many far readers share (a mask, a rotary table), or a cable that many feed, runs down beside the
+ * children instead of between them, where it would need a lane on every rank. Pure.
  *
  * @typedef {import("./engine/ranks.js").Problem} Problem
  * @typedef {import("./arrange.js").BlockEdge} BlockEdge
@@ -36,25 +36,23 @@ const STEP = 7;
  */
 export function chooseRails(problem, edges, ranks, isReversed) {
   const isRail = [...isReversed];
+  const length = (/** @type {number} */ at) => ranks[problem.edges[at].head] - ranks[problem.edges[at].tail];
   /** @type {Map<string, number[]>} */
-  const readers = new Map();
+  const shared = new Map();
   edges.forEach((edge, at) => {
     if (isReversed[at]) return;
-    const key = `${edge.tail} ${edge.tensor}`;
-    const list = readers.get(key);
-    if (list) list.push(at);
-    else readers.set(key, [at]);
-  });
-  const length = (/** @type {number} */ at) => ranks[problem.edges[at].head] - ranks[problem.edges[at].tail];
-  for (const list of readers.values()) {
-    const far = list.filter((at) => length(at) > FAR);
-    if (far.length >= MANY) {
-      // One edge stays with the engine: it keeps the readers below what they read.
-      const byLength = [...list].sort((a, b) => length(a) - length(b));
-      for (const at of byLength.slice(1)) isRail[at] = true;
+    for (const key of [`from ${edge.tail} ${edge.tensor}`, `into ${edge.head} ${edge.tensor}`]) {
+      const list = shared.get(key);
+      if (list) list.push(at);
+      else shared.set(key, [at]);
     }
-    for (const at of list)
-      if (length(at) > VERY_FAR && problem.kinds[problem.edges[at].tail] === "in") isRail[at] = true;
+    if (length(at) > VERY_FAR && problem.kinds[problem.edges[at].tail] === "in") isRail[at] = true;
+  });
+  for (const list of shared.values()) {
+    if (list.filter((at) => length(at) > FAR).length < MANY) continue;
+    // One edge stays with the engine: it keeps the readers below what they read.
+    const byLength = [...list].sort((a, b) => length(a) - length(b));
+    for (const at of byLength.slice(1)) isRail[at] = true;
   }
   return isRail;
 }
@@ -78,44 +76,76 @@ export function railLanes(task, ranks, isRail, nodeOf, xOf, extent) {
     left: Infinity,
     right: -Infinity,
   };
+  const middle = (extent.left + extent.right) / 2;
+  const ends = task.edges.map((edge) => ({ tail: nodeOf(edge.tail, true), head: nodeOf(edge.head, false) }));
   /** @type {{left: number[], right: number[]}} per side and lane: the last rank that it is taken on */
   const taken = { left: [], right: [] };
-  for (const { edges, first, last, tail } of railGroups(task, ranks, isRail, nodeOf)) {
-    const heads = edges.map((at) => xOf(nodeOf(task.edges[at].head, false)));
-    const side = xOf(tail) > heads.reduce((sum, x) => sum + x, 0) / heads.length + 1 ? "right" : "left";
+  for (const { edges, first, last } of railGroups(task, ranks, isRail, nodeOf)) {
+    const side =
+      edges.reduce((sum, at) => sum + xOf(ends[at].tail) + xOf(ends[at].head) - 2 * middle, 0) > 0 ? "right" : "left";
     let lane = taken[side].findIndex((end) => end < first);
     if (lane < 0) lane = taken[side].length;
     taken[side][lane] = last;
     const offset = LANE_MARGIN + lane * LANE_STEP;
     const x = side === "left" ? extent.left - offset : extent.right + offset;
-    const leave = LEAVE + STEP * lanes.leaving[ranks[tail]];
-    lanes.leaving[ranks[tail]] += 1;
-    for (const at of edges) {
-      const rank = ranks[nodeOf(task.edges[at].head, false)];
-      lanes.byEdge[at] = { x, leave, arrive: ARRIVE + STEP * lanes.arriving[rank] };
-      lanes.arriving[rank] += 1;
-    }
+    // All edges of a group turn at the same height where they leave or reach the end that they share.
+    const leave = heightsAt(
+      lanes.leaving,
+      edges.map((at) => ranks[ends[at].tail]),
+      LEAVE,
+    );
+    const arrive = heightsAt(
+      lanes.arriving,
+      edges.map((at) => ranks[ends[at].head]),
+      ARRIVE,
+    );
+    edges.forEach((at, i) => (lanes.byEdge[at] = { x, leave: leave[i], arrive: arrive[i] }));
     lanes.left = Math.min(lanes.left, x);
     lanes.right = Math.max(lanes.right, x);
   }
   return lanes;
 }
 
+/** @type {(used: number[], ranks: number[], first: number) => number[]} per rank given: px from the band; counts them in `used` */
+function heightsAt(used, ranks, first) {
+  const heights = ranks.map((rank) => first + STEP * used[rank]);
+  for (const rank of new Set(ranks)) used[rank] += 1;
+  return heights;
+}
+
 /** @type {(task: ScopeTask, ranks: number[], isRail: boolean[], nodeOf: (end: number, isTail: boolean) => number) =>
- *   {edges: number[], first: number, last: number, tail: number}[]} rails by tensor, those that start first come first */
+ *   {edges: number[], first: number, last: number}[]} rails that share a gutter: of one tensor from one
+ *   child, or of a cable to one child; those that start first come first */
 function railGroups(task, ranks, isRail, nodeOf) {
-  /** @type {Map<string, {edges: number[], first: number, last: number, tail: number}>} */
-  const groups = new Map();
+  /** @type {Map<string, number[]>} */
+  const byTail = new Map();
+  /** @type {Map<string, number[]>} */
+  const byHead = new Map();
+  /** @type {(map: Map<string, number[]>, key: string, at: number) => void} */
+  const add = (map, key, at) => {
+    const list = map.get(key);
+    if (list) list.push(at);
+    else map.set(key, [at]);
+  };
   task.edges.forEach((edge, at) => {
     if (!isRail[at]) return;
-    const tail = nodeOf(edge.tail, true);
-    const span = [ranks[tail], ranks[nodeOf(edge.head, false)]];
-    const key = `${edge.tail} ${edge.tensor}`;
-    const group = groups.get(key) ?? { edges: [], first: Infinity, last: -Infinity, tail };
-    group.edges.push(at);
-    group.first = Math.min(group.first, ...span);
-    group.last = Math.max(group.last, ...span);
-    groups.set(key, group);
+    add(byTail, `${edge.tail} ${edge.tensor}`, at);
+    add(byHead, `${edge.head} ${edge.tensor}`, at);
   });
-  return [...groups.values()].sort((a, b) => a.first - b.first);
+  const isDone = new Set();
+  const groups = [];
+  for (const list of [...[...byHead.values()].filter((edges) => edges.length > 1), ...byTail.values()]) {
+    const edges = list.filter((at) => !isDone.has(at));
+    if (edges.length === 0) continue;
+    for (const at of edges) isDone.add(at);
+    const all = edges.flatMap((at) => [
+      ranks[nodeOf(task.edges[at].tail, true)],
+      ranks[nodeOf(task.edges[at].head, false)],
+    ]);
+    groups.push({ edges, first: minOf(all), last: -minOf(all.map((rank) => -rank)) });
+  }
+  return groups.sort((a, b) => a.first - b.first);
 }
+
+/** @param {number[]} values not empty; may be too many for an argument list @returns {number} */
+const minOf = (values) => values.reduce((least, value) => Math.min(least, value));

@@ -2,19 +2,25 @@
  * Splits a visible graph into scopes, one per open call and one for the top level. A scope holds its children and the
  * tensors between them; a tensor that crosses the border of a scope does so at a port, one per tensor. Pure, linear.
  *
+ * Two things keep the width of a picture independent of the length of a model. Many results that one child hands out (the
+ * key and value cache of each layer) form a list, a scope of its own without a border. And tensors that many children send
+ * to one reader, or to a list, share a cable: they count as one tensor on the way there.
+ *
  * @typedef {import("./types.js").VisibleGraph} VisibleGraph
  *
  * @typedef {Object} ScopeEdge one tensor between two ends within a scope
  * @property {number} tail place in `children`, or `~port` of a port in
  * @property {number} head place in `children`, or `~port` of a port out
- * @property {number} tensor number of the tensor, unique in the graph
+ * @property {number} tensor number of the tensor or cable, unique in the graph
  * @property {number} link the link that runs from one child to the other here and is labelled here; -1 at ports
  *
  * @typedef {Object} Scope
- * @property {number} item index of the open call; -1 for the top level
+ * @property {number} item index of the open call; -1 for the top level; for a list that of the scope around it
+ * @property {boolean} isList
  * @property {number} parent index of the enclosing scope; -1 for the top level
+ * @property {number} place in the children of the enclosing scope
  * @property {number} height 0 if no child is open, else one more than that of the highest scope inside
- * @property {number[]} children indices of items
+ * @property {number[]} children indices of items; -1 for a list
  * @property {number[]} inner per child: index of its scope, -1 if it is not open
  * @property {Map<number, number>} ins tensors that come in, and their ports
  * @property {Map<number, number>} outs tensors that go out, and their ports
@@ -24,17 +30,25 @@
  * @typedef {{scopes: Scope[], paths: Step[][]}} Scopes scopes: enclosing before enclosed; paths: per link, from tail to head
  */
 
+/** Results of one child from which on they form a list. */
+const LIST_LENGTH = 6;
+/** Different children that feed one reader from which on their tensors share a cable. */
+const CABLE_TAILS = 6;
+
 /**
  * @param {VisibleGraph} visible
  * @returns {Scopes}
  */
 export function splitScopes(visible) {
-  const { scopes, scopeOf, placeOf } = scopeTree(visible);
+  const listOf = findLists(visible);
+  const { scopes, scopeOf, placeOf } = scopeTree(visible, listOf);
+  const isCable = manyTails(visible);
   const add = scopes.map(edgeAdder);
   /** @type {Map<string, number>} */
   const tensors = new Map();
   const paths = visible.links.map((link, at) => {
-    const key = `${link.tailNode} ${link.tailSlot}`;
+    const list = listOf[link.head];
+    const key = list ?? (isCable[link.head] ? `into ${link.head}` : `${link.tailNode} ${link.tailSlot}`);
     const tensor = tensors.get(key) ?? tensors.size;
     tensors.set(key, tensor);
     /** @type {Step[]} */
@@ -44,8 +58,8 @@ export function splitScopes(visible) {
     let tail = { scope: scopeOf[link.tail], place: placeOf[link.tail] };
     let head = { scope: scopeOf[link.head], place: placeOf[link.head] };
     const outward = (/** @type {{scope: number}} */ { scope }) => {
-      const { item, parent } = scopes[scope];
-      return { scope: parent, place: placeOf[item] };
+      const { place, parent } = scopes[scope];
+      return { scope: parent, place };
     };
     // Enclosing scopes come first, so the end in the later scope is the one to leave it.
     while (tail.scope !== head.scope) {
@@ -65,27 +79,83 @@ export function splitScopes(visible) {
 
 /**
  * @param {VisibleGraph} visible
+ * @returns {(string | null)[]} per item: the list that it is part of
+ */
+function findLists({ items, links }) {
+  const fed = items.map(() => 0);
+  const read = items.map(() => 0);
+  for (const { tail, head } of links) {
+    read[tail] += 1;
+    fed[head] += 1;
+  }
+  /** @type {Map<string, number[]>} */
+  const lists = new Map();
+  for (const { tail, head } of links) {
+    if (items[head].kind !== "node" || fed[head] !== 1 || read[head] !== 0) continue;
+    const { parent } = items[head];
+    /** @type {number | null} */
+    let from = tail;
+    while (from !== null && items[from].parent !== parent) from = items[from].parent;
+    if (from === null) continue;
+    const key = `from ${from}`;
+    const list = lists.get(key);
+    if (list) list.push(head);
+    else lists.set(key, [head]);
+  }
+  /** @type {(string | null)[]} */
+  const listOf = items.map(() => null);
+  for (const [key, list] of lists) {
+    if (list.length >= LIST_LENGTH) for (const item of list) listOf[item] = key;
+  }
+  return listOf;
+}
+
+/** @param {VisibleGraph} visible @returns {boolean[]} per item: whether many others feed it */
+function manyTails({ items, links }) {
+  const tails = items.map(() => new Set());
+  for (const { tail, head } of links) tails[head].add(tail);
+  return tails.map((set) => set.size >= CABLE_TAILS);
+}
+
+/**
+ * @param {VisibleGraph} visible
+ * @param {(string | null)[]} listOf
  * @returns {{scopes: Scope[], scopeOf: number[], placeOf: number[]}} per item: the scope it lies in and its place there
  */
-function scopeTree(visible) {
-  const top = emptyScope(-1, -1);
+function scopeTree(visible, listOf) {
   /** @type {Scope[]} */
-  const scopes = [top];
+  const scopes = [emptyScope(-1, -1, -1, false)];
   /** @type {Map<number | null, number>} */
   const scopeByItem = new Map([[null, 0]]);
+  /** @type {Map<string, number>} */
+  const scopeByList = new Map();
+  /** @type {(parent: number, item: number, isList: boolean) => number} a new scope inside another */
+  const nest = (parent, item, isList) => {
+    const outer = scopes[parent];
+    outer.children.push(isList ? -1 : item);
+    outer.inner.push(scopes.length);
+    return scopes.push(emptyScope(isList ? outer.item : item, parent, outer.children.length - 1, isList)) - 1;
+  };
   /** @type {number[]} */
   const scopeOf = [];
   /** @type {number[]} */
   const placeOf = [];
   visible.items.forEach((item, at) => {
-    const parent = /** @type {number} */ (scopeByItem.get(item.parent));
-    scopeOf.push(parent);
-    placeOf.push(scopes[parent].children.length);
-    scopes[parent].children.push(at);
-    scopes[parent].inner.push(item.isOpen ? scopes.length : -1);
-    if (!item.isOpen) return;
-    scopeByItem.set(at, scopes.length);
-    scopes.push(emptyScope(at, parent));
+    let scope = /** @type {number} */ (scopeByItem.get(item.parent));
+    const list = listOf[at];
+    if (list !== null) {
+      const known = scopeByList.get(list);
+      scope = known ?? nest(scope, -1, true);
+      scopeByList.set(list, scope);
+    }
+    scopeOf.push(scope);
+    placeOf.push(scopes[scope].children.length);
+    if (item.isOpen) {
+      scopeByItem.set(at, nest(scope, at, false));
+      return;
+    }
+    scopes[scope].children.push(at);
+    scopes[scope].inner.push(-1);
   });
   for (let at = scopes.length - 1; at > 0; at -= 1) {
     const outer = scopes[scopes[at].parent];
@@ -94,10 +164,12 @@ function scopeTree(visible) {
   return { scopes, scopeOf, placeOf };
 }
 
-/** @type {(item: number, parent: number) => Scope} */
-const emptyScope = (item, parent) => ({
+/** @type {(item: number, parent: number, place: number, isList: boolean) => Scope} */
+const emptyScope = (item, parent, place, isList) => ({
   item,
+  isList,
   parent,
+  place,
   height: 0,
   children: [],
   inner: [],

@@ -255,7 +255,7 @@ export function initialState(graph) {
   const index = indexGraph(graph);
   /** @type {State} */
   const state = closedState();
-  let boxes = entriesOf(graph, index, state, 0).length;
+  let boxes = roomFor(graph, entriesOf(graph, index, state, 0));
   let level = candidatesOf(index, 0);
   while (level.length > 0) {
     // Where a level holds a single module, opening it is the only way to see anything.
@@ -263,7 +263,7 @@ export function initialState(graph) {
     /** @type {typeof level} */
     const next = [];
     for (const { call, isRepeated } of level) {
-      const added = entriesOf(graph, index, state, call).length + (isRepeated ? 1 : 0);
+      const added = roomFor(graph, entriesOf(graph, index, state, call)) + (isRepeated ? 1 : 0);
       if (boxes + added > limit) continue;
       boxes += added;
       state.open.add(call);
@@ -273,6 +273,13 @@ export function initialState(graph) {
     level = next;
   }
   return graph.error ? withFailure(graph, state) : state;
+}
+
+/** @type {(graph: Graph, entries: Entry[]) => number} boxes to read; a long list of outputs takes little room */
+function roomFor(graph, entries) {
+  const isOutput = (/** @type {Entry} */ { kind, flow }) => kind === "node" && graph.nodes[flow[0]].kind === "output";
+  const outputs = entries.filter(isOutput).length;
+  return entries.length - outputs + Math.min(outputs, 4);
 }
 
 /** @type {(graph: Graph, state: State) => State} the failing operation and what encloses it, in sight */

@@ -19,6 +19,8 @@
  * @property {number[][]} bends per edge: its x at each rank strictly between its ends, from tail to head
  */
 
+const MANY_READERS = 4;
+
 /**
  * @param {Problem} problem
  * @returns {{ranks: number[], isReversed: boolean[]}} isReversed: per edge, whether it closes a cycle and is drawn upwards
@@ -48,19 +50,24 @@ export function assignRanks(problem) {
   kinds.forEach((kind, node) => {
     if (kind === "out") ranks[node] = last;
   });
-  pullDown(order, kinds, before, after, ranks);
+  pullDown({ order, kinds, before, after, ranks });
   return { ranks, isReversed };
 }
 
 /**
- * Moves what feeds more than it reads down to its readers: constants and masks beside where they are used.
+ * Moves what feeds more than it reads down to its readers: constants and masks beside where they are used. To read what
+ * many others read too costs next to nothing: that runs down to all of them anyway.
  *
- * @type {(order: number[], kinds: Problem["kinds"], before: number[][], after: number[][], ranks: number[]) => void}
+ * @param {{order: number[], kinds: Problem["kinds"], before: number[][], after: number[][], ranks: number[]}} graph its
+ *   ranks get changed
  */
-function pullDown(order, kinds, before, after, ranks) {
+function pullDown({ order, kinds, before, after, ranks }) {
+  const costOf = (/** @type {number} */ tail) => (after[tail].length >= MANY_READERS ? 1 / after[tail].length : 1);
   for (let at = order.length - 1; at >= 0; at -= 1) {
     const node = order[at];
-    if (kinds[node] !== "box" || after[node].length <= before[node].length) continue;
+    if (kinds[node] !== "box") continue;
+    const cost = before[node].reduce((sum, tail) => sum + costOf(tail), 0);
+    if (after[node].length <= cost) continue;
     const room = after[node].reduce((rank, other) => Math.min(rank, ranks[other] - 1), Infinity);
     if (room > ranks[node]) ranks[node] = room;
   }
