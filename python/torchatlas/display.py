@@ -34,6 +34,7 @@ class View:
         self.trace = trace
         self.options = options
         self._widget: GraphWidget | None = None
+        self._page: Path | None = None
         self._shown_in: object = None
 
     @property
@@ -74,9 +75,12 @@ class View:
         elif medium == "html":
             self._show_html()
         else:
-            path = page_path or self.save(Path(tempfile.mkdtemp(prefix="torchatlas-"), _page_name(self.trace)))
-            _write(f"{text.summary(self.trace.graph)}\n\nopen in a browser: {path}\n")
+            self._page = page_path or self._page or self._temporary_page()
+            _write(f"{text.summary(self.trace.graph)}\n\nopen in a browser: {self._page}\n")
         self._shown_in = _current_cell()
+
+    def _temporary_page(self) -> Path:
+        return self.save(Path(tempfile.mkdtemp(prefix="torchatlas-"), _page_name(self.trace)))
 
     def _show_widget(self) -> None:
         from IPython.display import display

@@ -70,11 +70,15 @@ def _headline(graph: Graph) -> str:
     parts = [graph.title]
     if parameters is not None:
         parts.append(f"{count_text(parameters)} parameters")
-    parts.append(f"{len(graph.calls)} module calls")
-    parts.append(f"{coverage.operations} operations, {coverage.nodes} shown")
+    parts.append(_counted(len(graph.calls), "module call"))
+    parts.append(f"{_counted(coverage.operations, 'operation')}, {coverage.nodes} shown")
     if graph.error is not None:
         parts.append("stopped by an exception")
     return " · ".join(parts)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _tensors(graph: Graph) -> Iterator[str]:

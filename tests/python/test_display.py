@@ -132,6 +132,24 @@ def test_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None:
     assert "Sequential ? 58 parameters" in done.stdout
 
 
+def test_terminal_of_ipython_shows_once_per_cell_and_names_one_page(tmp_path: Path) -> None:
+    lines = [*SETUP.strip().splitlines(), "view = torchatlas.trace_model(model, torch.ones(1, 4)); view", "view"]
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--no-banner", "--no-confirm-exit"],
+        input="\n".join(lines) + "\n",
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path), "IPYTHONDIR": str(tmp_path), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=120,
+        check=False,
+    )
+    pages = [line.partition(": ")[2] for line in done.stdout.splitlines() if line.startswith("open in a browser")]
+    assert len(pages) == 2
+    assert len(set(pages)) == 1
+
+
 def test_export_path_is_the_page_that_the_script_names(tmp_path: Path) -> None:
     code = """
 torchatlas.trace_model(model, torch.ones(1, 4), export_path="new/folder/page.html")
