@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import torch
 
-from torchatlas import export, schema, text
+from torchatlas import export, query, schema, text
 from torchatlas.arguments import call_arguments, named_arguments
 from torchatlas.builder import build_graph, values_in
 from torchatlas.functions import Writes, describe
@@ -194,6 +194,10 @@ class Trace:
         run.run(stops, until=max(stops, default=0))
         answers = {name: tuple(run.captured((name, i)) for i in range(len(rows))) for name, (_, rows) in found.items()}
         return {name: tensors[0] if len(tensors) == 1 else tensors for name, tensors in answers.items()}
+
+    def find(self, query_text: str) -> list[str]:
+        """Names of the module calls and nodes that a query finds; the language is that of the search box, see `query`."""
+        return query.find_names(self._built, query_text)
 
     def show(self, **options: Any) -> Any:
         """Show the trace where you are: in the notebook's cell, or as text in a terminal.

@@ -11,7 +11,7 @@ VECTORS = json.loads((TESTS / "queries.json").read_text(encoding="utf-8"))
 
 @pytest.mark.parametrize("row", VECTORS, ids=lambda row: f"{row['document']}-{row['query']}")
 def test_query_finds_what_the_search_box_finds(row: dict) -> None:
-    document = TESTS / "documents" / f"{row['document']}.json"
+    document = TESTS / "documents" / row["document"]
     graph = schema.from_json(document.read_text(encoding="utf-8"))
     assert query.find_names(graph, row["query"]) == row["names"]
 
