@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from torchatlas.graph import Graph, ModuleCall, TensorSpec
+from torchatlas.graph import Failure, Graph, ModuleCall, TensorSpec
 
 _HEADINGS = ("module", "type", "output", "parameters")
 _NAME_WIDTH_MAX = 48
@@ -61,7 +61,7 @@ def summary(graph: Graph, depth: int = 3) -> str:
     if depth < 1:
         raise ValueError(f"depth must be >= 1, got {depth}")
     rows = [_Row(*_HEADINGS), *_tree(graph, depth)]
-    return "\n".join([_headline(graph), *_tensors(graph), "", *_table(rows), *_failure(graph)])
+    return "\n".join([_headline(graph), *_tensors(graph), "", *_table(rows), *_failures(graph)])
 
 
 def _headline(graph: Graph) -> str:
@@ -162,22 +162,23 @@ def _table(rows: Sequence[_Row]) -> Iterator[str]:
         yield "  ".join(cells).rstrip()
 
 
-def _failure(graph: Graph) -> Iterator[str]:
-    error = graph.error
-    if error is None:
-        return
-    place = graph.title
-    if error.node is not None:
-        place = graph.nodes[error.node].name
-    elif error.calls:
-        place = graph.calls[error.calls[-1]].name
-    yield ""
-    yield f"✗ {_plain(place)} raised {error.type}: {_plain(error.message)}"
-    if error.source is not None:
-        source = graph.sources[error.source]
-        yield f"  {source.file}:{source.line} in {source.function}"
-    if error.explanation:
-        yield f"  {error.explanation}"
+def _failures(graph: Graph) -> Iterator[str]:
+    for failure in graph.errors or ([] if graph.error is None else [graph.error]):
+        yield ""
+        yield f"✗ {_plain(_place(graph, failure))} raised {failure.type}: {_plain(failure.message)}"
+        if failure.source is not None:
+            source = graph.sources[failure.source]
+            yield f"  {source.file}:{source.line} in {source.function}"
+        if failure.explanation:
+            yield f"  {failure.explanation}"
+        yield from (f"  - {suggestion}" for suggestion in failure.suggestions)
+
+
+def _place(graph: Graph, failure: Failure) -> str:
+    """Name of the operation that failed, or of the innermost call where plain Python raised."""
+    if failure.node is not None:
+        return graph.nodes[failure.node].name
+    return graph.calls[failure.calls[-1]].name if failure.calls else graph.title
 
 
 def _plain(text: str) -> str:

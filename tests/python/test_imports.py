@@ -40,18 +40,24 @@ def python_imports(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            module = ".".join(["torchatlas"] * node.level + [node.module or ""]).rstrip(".")
+            package = ["torchatlas", *path.relative_to(PYTHON).parts[:-1]]
+            base = package[: len(package) + 1 - node.level] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
             found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
     return found
 
 
 def python_modules() -> dict[str, set[str]]:
-    return {path.stem: python_imports(path) for path in PYTHON.rglob("*.py")}
+    """Module to what it imports; a package of ours (`crash/`) counts as one module."""
+    modules: dict[str, set[str]] = {}
+    for path in PYTHON.rglob("*.py"):
+        modules.setdefault(path.relative_to(PYTHON).with_suffix("").parts[0], set()).update(python_imports(path))
+    return modules
 
 
 def own(imported: set[str]) -> set[str]:
     """Modules of ours among what is imported, by their plain names."""
-    ours = {path.stem for path in PYTHON.rglob("*.py")} - {"__init__", "_version"}
+    ours = set(python_modules()) - {"__init__", "_version"}
     return {name.split(".")[1] for name in imported if name.startswith("torchatlas.")} & ours
 
 

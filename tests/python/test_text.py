@@ -72,6 +72,15 @@ def test_summary_of_a_crash_says_where_why_and_in_which_line() -> None:
     assert said.endswith("4 met 5.")
 
 
+def test_every_failure_is_told_with_what_would_help() -> None:
+    graph = graphs.crashed()
+    assert graph.error is not None
+    second = dataclasses.replace(graph.error, message="later", node=None, suggestions=("make it 5 wide",))
+    lines = text.summary(dataclasses.replace(graph, errors=(graph.error, second))).splitlines()
+    assert [line.split(" raised ")[0] for line in lines if " raised " in line] == ["✗ fc.linear", "✗ fc"]
+    assert lines[-1] == "  - make it 5 wide"
+
+
 def test_terminal_escapes_in_names_are_not_printed() -> None:
     said = text.summary(graphs.perceptron(name="fc\x1b[2J\r\nevil", title="Net"))
     assert "\x1b" not in said
