@@ -190,6 +190,8 @@ class Record:
         output_memory: which of the outputs lie in memory that was written.
         writes: storage key to the writes into it, in order.
         host_reads: how often Python read a value (`item`, `numpy`, `bool`).
+        queries: the operations that did so; `op.index` says how many operations had run by then, `op.out` holds what
+            Python got where that is plain data.
         error: the exception that ended the forward.
         unrepeatable: why the forward can't be run again on the same arguments; "" where it can.
         reference: what the forward returned, as copies, kept only where it can't be run again.
@@ -209,6 +211,7 @@ class Record:
     output_memory: Memory | None = None
     writes: dict[Any, list[Write]] = field(default_factory=dict)
     host_reads: int = 0
+    queries: list[Op] = field(default_factory=list)
     error: BaseException | None = None
     unrepeatable: str = ""
     reference: list[Any] = field(default_factory=list)
