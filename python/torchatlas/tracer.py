@@ -63,6 +63,7 @@ class Tracer:
         keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them, instead
             of putting them back.
         on_result: called after each operation with it and the tensors it gave, for looking into the run.
+        on_return: called after each module call with it and what it returned.
     """
 
     def __init__(
@@ -71,9 +72,11 @@ class Tracer:
         *,
         keep_state_changes: bool = False,
         on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
+        on_return: Callable[[Call, Any], None] | None = None,
     ) -> None:
         self.target = target
         self.on_result = on_result
+        self.on_return = on_return
         self.keep_state_changes = keep_state_changes
         self.model = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
         title = type(target).__name__ if isinstance(target, nn.Module) else function_name(target)
@@ -472,7 +475,9 @@ class Tracer:
                 given = {id(tensor): tensor for _, tensor in walk((out, written))}
                 self.on_result(op, list(given.values()))
         else:
+            op.status = "query"
             self.record.host_reads += 1
+            self.record.queries.append(op)
         return out
 
     def _unpack(self, op: Op, out: Any, keep: Any, info: Function) -> tuple[Any, Any, bool]:
@@ -591,6 +596,8 @@ class Tracer:
                 out = self._identity(call, out)
             self.busy += 1
             call.out = self._value_of(out) if isinstance(out, _Tensor) else take_apart(out, self._value_of)
+            if self.on_return is not None:
+                self.on_return(call, out)
             self.busy -= 1
             call.status = "ok"
             return out
