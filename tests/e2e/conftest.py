@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -64,14 +65,20 @@ def watched(context: BrowserContext) -> tuple[Page, list[str]]:
     return page, errors
 
 
+def unexpected(errors: list[str], request: pytest.FixtureRequest) -> list[str]:
+    """The errors that the test's mark `console_errors(pattern)` does not foresee."""
+    mark = request.node.get_closest_marker("console_errors")
+    return [error for error in errors if mark is None or not re.search(mark.args[0], error)]
+
+
 @pytest.fixture
-def offline_page(browser: Browser) -> Iterator[Page]:
+def offline_page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page in a browser without network; console errors fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 800}, offline=True)
     page, errors = watched(context)
     yield page
     context.close()
-    assert errors == []
+    assert unexpected(errors, request) == []
 
 
 class Lab:
@@ -162,13 +169,13 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
 
 
 @pytest.fixture
-def lab_page(browser: Browser, lab: Lab) -> Iterator[Page]:
+def lab_page(browser: Browser, lab: Lab, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page for JupyterLab; console errors fail the test."""
     context = browser.new_context(viewport={"width": 1280, "height": 1000})
     page, errors = watched(context)
     yield page
     context.close()
-    assert errors == []
+    assert unexpected(errors, request) == []
 
 
 def _write_settings(folder: Path) -> None:
