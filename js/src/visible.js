@@ -28,7 +28,7 @@ const USUALLY_HIDDEN = { constants: true, parameters: true, shapeOnly: false, de
 /** As many boxes as a first view may show: more would have to be smaller than can be read. */
 const FIRST_VIEW_BOXES = 34;
 /** A call without calls inside and with no more operations than this is not opened in the first view. */
-const PLAIN_CALL_SIZE = 3;
+const PLAIN_CALL_SIZE = 8;
 
 /**
  * @param {Graph} graph
@@ -256,21 +256,31 @@ export function initialState(graph) {
   /** @type {State} */
   const state = closedState();
   let boxes = roomFor(graph, entriesOf(graph, index, state, 0));
-  let level = candidatesOf(index, 0);
+  let level = [0];
   while (level.length > 0) {
+    const siblings = level.map((scope) => candidatesOf(index, scope));
+    const all = siblings.flat();
     // Where a level holds a single module, opening it is the only way to see anything.
-    const limit = level.length === 1 ? 2 * FIRST_VIEW_BOXES : FIRST_VIEW_BOXES;
-    /** @type {typeof level} */
-    const next = [];
-    for (const { call, isRepeated } of level) {
-      const added = roomFor(graph, entriesOf(graph, index, state, call)) + (isRepeated ? 1 : 0);
-      if (boxes + added > limit) continue;
-      boxes += added;
+    const limit = all.length === 1 ? 2 * FIRST_VIEW_BOXES : FIRST_VIEW_BOXES;
+    const costOf = (/** @type {Candidate} */ { call, isRepeated }) =>
+      roomFor(graph, entriesOf(graph, index, state, call)) + (isRepeated ? 1 : 0);
+    /** @type {Candidate[]} */
+    const opened = [];
+    for (const group of siblings) {
+      // Below the top, siblings are shown alike: all open or all closed.
+      const parts = level[0] === 0 ? group.map((candidate) => [candidate]) : [group];
+      for (const part of parts) {
+        const cost = part.reduce((sum, candidate) => sum + costOf(candidate), 0);
+        if (boxes + cost > limit) continue;
+        boxes += cost;
+        opened.push(...part);
+      }
+    }
+    for (const { call, isRepeated } of opened) {
       state.open.add(call);
       if (isRepeated) state.unfolded.add(/** @type {number} */ (index.memberOf.get(call)));
-      next.push(...candidatesOf(index, call));
     }
-    level = next;
+    level = opened.map(({ call }) => call);
   }
   return graph.error ? withFailure(graph, state) : state;
 }
@@ -294,12 +304,14 @@ function withFailure(graph, state) {
 }
 
 /**
+ * @typedef {{call: number, isRepeated: boolean}} Candidate
+ *
  * @param {GraphIndex} index
  * @param {number} scope
- * @returns {{call: number, isRepeated: boolean}[]} calls worth opening in the first view; of a repeat only the first
+ * @returns {Candidate[]} calls worth opening in the first view; of a repeat only the first
  */
 function candidatesOf(index, scope) {
-  /** @type {{call: number, isRepeated: boolean}[]} */
+  /** @type {Candidate[]} */
   const found = [];
   for (const child of index.flow[scope]) {
     if (child >= 0) continue;

@@ -5,6 +5,8 @@
  *
  * @typedef {import("./ranks.js").Problem} Problem
  * @typedef {import("./ranks.js").Solution} Solution
+ * @typedef {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>,
+ *   destroy: () => void}} WorkerSolver
  * @typedef {{ready: () => Promise<"viz"|"simple">, solve: (problems: Problem[]) => Promise<Solution[]>, destroy: () => void}} Solver
  */
 import { solveSimply } from "./simple.js";
@@ -20,7 +22,7 @@ const SOLVE_LIMIT_MS = 8000;
  * @returns {Solver}
  */
 export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
-  const inWorker = wasm && workerFactory ? createWorkerSolver(wasm, workerFactory) : null;
+  const inWorker = wasm && workerFactory ? sharedWorkerSolver(wasm, workerFactory) : null;
   /** @type {Promise<import("./viz.js").VizEngine | null> | null} */
   let here = null;
   const engineHere = () => {
@@ -52,6 +54,35 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
   };
 }
 
+/** @type {WeakMap<object, {solver: WorkerSolver, users: number}>} */
+const sharedSolvers = new WeakMap();
+
+/**
+ * Views that were given the same bytes share a worker: a notebook may hold many views.
+ *
+ * @param {Uint8Array | ArrayBuffer} wasm
+ * @param {() => Worker} factory
+ * @returns {WorkerSolver}
+ */
+function sharedWorkerSolver(wasm, factory) {
+  const shared = sharedSolvers.get(wasm) ?? { solver: createWorkerSolver(wasm, factory), users: 0 };
+  sharedSolvers.set(wasm, shared);
+  shared.users += 1;
+  let isGone = false;
+  return {
+    isReady: () => (isGone ? Promise.resolve(false) : shared.solver.isReady()),
+    solve: (problems) => shared.solver.solve(problems),
+    destroy() {
+      if (isGone) return;
+      isGone = true;
+      shared.users -= 1;
+      if (shared.users > 0) return;
+      sharedSolvers.delete(wasm);
+      shared.solver.destroy();
+    },
+  };
+}
+
 /**
  * A classic worker from a Blob: the kind that also runs from file:// and in sandboxed frames.
  *
@@ -72,7 +103,7 @@ function blobWorkerFactory() {
 /**
  * @param {Uint8Array | ArrayBuffer} wasm
  * @param {() => Worker} factory
- * @returns {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>, destroy: () => void}}
+ * @returns {WorkerSolver}
  */
 function createWorkerSolver(wasm, factory) {
   /** @type {Worker | null} */
@@ -116,7 +147,9 @@ function createWorkerSolver(wasm, factory) {
       waiting.delete(data.id);
     };
     worker.onerror = stop;
-    return (await ask({ wasm }, START_LIMIT_MS)) === true;
+    const hasStarted = (await ask({ wasm }, START_LIMIT_MS)) === true;
+    if (!hasStarted) stop();
+    return hasStarted;
   };
   return {
     isReady() {
