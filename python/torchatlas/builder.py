@@ -270,23 +270,27 @@ class Names:
         self._next: dict[str, int] = {}
         self._calls: dict[int, str] = {}
         self._module_names = frozenset(name for name in record.modules if name)
-        numbers: dict[tuple[str, str], dict[int, int]] = {}
-        times: dict[str, int] = {}
-        for call in record.calls:
-            base = self._call_base(call, record, numbers)
-            times[base] = times.get(base, 0) + 1
-            name = base if times[base] == 1 else f"{base}:{times[base]}"
-            self._calls[call.index] = name
-            self._taken.add(name)
+        self._title_numbers: dict[tuple[str, str], dict[int, int]] = {}
+        self._times: dict[str, int] = {}
         self._owned = frozenset(record.owned)
+        for call in record.calls:
+            self.add_call(call)
 
-    def _call_base(self, call: Call, record: Record, numbers: dict[tuple[str, str], dict[int, int]]) -> str:
+    def add_call(self, call: Call) -> None:
+        """Give the next module call its name."""
+        base = self._call_base(call)
+        self._times[base] = self._times.get(base, 0) + 1
+        name = base if self._times[base] == 1 else f"{base}:{self._times[base]}"
+        self._calls[call.index] = name
+        self._taken.add(name)
+
+    def _call_base(self, call: Call) -> str:
         if call.fqn == "" or call.parent is None:
             return call.type
         if call.fqn is not None:
             return call.fqn
         prefix = self._prefix(call.parent)
-        known = numbers.setdefault((prefix, call.type), {})
+        known = self._title_numbers.setdefault((prefix, call.type), {})
         return f"{prefix}{call.type}_{known.setdefault(id(call.module), len(known))}"
 
     def _prefix(self, call: Call) -> str:
