@@ -1,3 +1,5 @@
-/** Entry of the bundle: what exported pages (`mountPage`) and the notebook widget (`render`) import. */
+/** Entry of the bundle: what exported pages import by name (`mountPage`) and anywidget as the default (`render`). */
+import { render } from "./widget.js";
+
 export { mountPage } from "./page.js";
-export { render } from "./widget.js";
+export default { render };
