@@ -101,3 +101,26 @@ def test_crash_shows_the_partial_view_and_the_traceback(lab: Lab, lab_page: Page
     traceback = crashed.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']")
     traceback.wait_for()
     assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied" in traceback.inner_text()
+
+
+def test_page_in_a_cell_draws_where_widgets_do_not_run(lab: Lab, lab_page: Page) -> None:
+    kaggle = "import os\nos.environ['KAGGLE_KERNEL_RUN_TYPE'] = 'Interactive'\n"
+    lab.open(lab_page, [MODEL, kaggle + DRAW])
+    lab.run_all(lab_page)
+    frame = cell(lab_page, 1).frame_locator("iframe")
+    view = ready_view(frame.locator("body"))
+    assert view.get_attribute("data-engine") == "viz"
+    assert "stem" in visible(view)
+    assert lab_page.locator(".torchatlas").count() == 0
+
+
+def test_two_views_on_a_page_are_independent(lab: Lab, lab_page: Page) -> None:
+    lab.open(lab_page, [MODEL, DRAW, DRAW])
+    lab.run_all(lab_page)
+    first, second = ready_view(cell(lab_page, 1)), ready_view(cell(lab_page, 2))
+    click(lab_page, first, "handle", "stem")
+    wait_until_visible(lab_page, first, "stem.fc")
+    assert "stem.fc" not in visible(second)
+    click(lab_page, second, "rect", "head")
+    wait_for_python(lab, lab_page, "print(view.selected)", "['head']\n")
+    assert first.evaluate("(element) => element.atlas.selection") == []
