@@ -12,7 +12,8 @@
  *   stroke?: string, lineWidth?: number, dash?: number[]}} RectMark
  * @typedef {{kind: "path", d: string, fill?: string, stroke?: string, lineWidth?: number, dash?: number[]}} PathMark
  * @typedef {{kind: "text", x: number, y: number, anchor: "start"|"middle"|"end", runs: Run[], halo?: string,
- *   maxWidth?: number}} TextMark y is the baseline
+ *   maxWidth?: number,
+ *   scale?: number}} TextMark y is the baseline; scale enlarges the fonts
  * @typedef {RectMark | PathMark | TextMark} Mark
  *
  * @typedef {Object} BoxLook how a box stands out at the moment

@@ -32,14 +32,16 @@
  * @property {Float32Array | null} boxAlpha opacity of each box while moving; null when at rest
  * @property {Float32Array | null} routeAlpha
  */
+import { farMarks } from "./farmarks.js";
+import { landmarks } from "./landmarks.js";
 import { arrowPath, boxMarks, FONTS, labelMark, routePath, routeWidth } from "./marks.js";
 import { familyOf, levelFill } from "./theme.js";
 import { visitBoxes, visitRoutes } from "./spatial.js";
 
-/** Scale from which text is painted; names are 12.5 px at scale 1, so about 5 px high. */
-const TEXT_SCALE = 0.42;
-/** Scale from which outlines, bars and chevrons are painted. */
-const SHAPE_SCALE = 0.2;
+/** Scale from which everything is painted; names are 12.5 px at scale 1, so about 6 px high. */
+const TEXT_SCALE = 0.46;
+/** Scale from which boxes have shapes and large names; below it they are blocks. */
+const SHAPE_SCALE = 0.14;
 /** Boxes smaller than this on screen are solid blocks, and what is inside them is left out. CSS px. */
 const BLOCK_PX = 3;
 /** Routes shorter than this on screen are left out. CSS px. */
@@ -74,6 +76,7 @@ export function paint(context, frame) {
   const found = collect(frame, area);
   if (transform.k < SHAPE_SCALE) paintBlocks(context, frame, found);
   else paintInFull(context, frame, found);
+  if (transform.k < TEXT_SCALE && frame.boxAlpha === null) paintLandmarks(context, frame, found.panels);
 }
 
 /** @typedef {{panels: number[], leaves: number[], blocks: number[], routes: number[]}} Found */
@@ -95,28 +98,47 @@ function collect(frame, area) {
 /** @type {(context: CanvasRenderingContext2D, frame: Frame, found: Found) => void} */
 function paintInFull(context, frame, found) {
   const { spatial, graph, palette, transform } = frame;
-  const withText = transform.k >= TEXT_SCALE;
+  const isNear = transform.k >= TEXT_SCALE;
   const paintBox = (/** @type {number} */ index) => {
-    const box = /** @type {Box} */ (spatial.scene.boxes[index]);
+    const box = spatial.scene.boxes[index];
+    const look = lookOf(frame, index, box);
     context.globalAlpha = frame.boxAlpha?.[index] ?? 1;
-    for (const mark of boxMarks(box, graph, palette, lookOf(frame, index, box))) {
-      if (withText || mark.kind !== "text") paintMark(context, mark);
-    }
+    const marks = isNear ? boxMarks(box, graph, palette, look) : farMarks(box, graph, palette, look, transform.k);
+    for (const mark of marks) paintMark(context, mark);
   };
   for (const index of found.panels) paintBox(index);
   paintRoutes(context, frame, found.routes, true);
   for (const index of found.leaves) paintBox(index);
   context.globalAlpha = 1;
   if (found.blocks.length > 0) paintBlocks(context, frame, { ...found, panels: [], leaves: [], routes: [] });
-  if (transform.k < TEXT_SCALE) return;
-  for (const index of found.routes) {
-    const route = spatial.scene.routes[index];
-    if (!route?.label) continue;
+  if (isNear) paintLabels(context, frame, found.routes);
+}
+
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, indices: number[]) => void} */
+function paintLabels(context, frame, indices) {
+  const { spatial, palette } = frame;
+  for (const index of indices) {
+    const halo = levelFill(palette, spatial.ground[index]);
+    const mark = labelMark(spatial.scene.routes[index], palette, halo, labelColour(frame, index));
+    if (mark === null) continue;
     context.globalAlpha = frame.routeAlpha?.[index] ?? 1;
-    const mark = labelMark(route, palette, levelFill(palette, spatial.ground[index] ?? -1), labelColour(frame, index));
-    if (mark) paintMark(context, mark);
+    paintMark(context, mark);
   }
   context.globalAlpha = 1;
+}
+
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, panels: number[]) => void} */
+function paintLandmarks(context, frame, panels) {
+  const { palette, spatial, ratio, transform } = frame;
+  context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  for (const { index, x, y } of landmarks(spatial.scene.boxes, panels, transform)) {
+    const { title, subtitle } = spatial.scene.boxes[index];
+    const runs = [
+      { text: title, font: /** @type {FontName} */ ("badge"), fill: palette.ink },
+      { text: ` ${subtitle}`, font: /** @type {FontName} */ ("detail"), fill: palette.muted },
+    ];
+    paintText(context, { kind: "text", x, y: y + 4, anchor: "start", runs, halo: palette.background });
+  }
 }
 
 /** @type {(frame: Frame, index: number, box: Box) => import("./marks.js").BoxLook} */
@@ -230,6 +252,15 @@ function strokeWith(context, mark, path) {
 
 /** @type {(context: CanvasRenderingContext2D, mark: import("./marks.js").TextMark) => void} */
 function paintText(context, mark) {
+  if (mark.scale !== undefined) {
+    const { scale, x, y, maxWidth = Infinity } = mark;
+    context.save();
+    context.translate(x, y);
+    context.scale(scale, scale);
+    paintText(context, { ...mark, x: 0, y: 0, maxWidth: maxWidth / scale, scale: undefined });
+    context.restore();
+    return;
+  }
   context.textBaseline = "alphabetic";
   context.textAlign = "left";
   let room = mark.maxWidth ?? Infinity;

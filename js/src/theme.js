@@ -173,6 +173,22 @@ export function familyOf(type) {
 }
 
 /**
+ * @param {string} one #rrggbb
+ * @param {string} other #rrggbb
+ * @param {number} share of the other, 0 to 1
+ * @returns {string} #rrggbb between the two
+ */
+export function mix(one, other, share) {
+  const channels = [1, 3, 5].map((at) => {
+    const [a, b] = [one, other].map((colour) => parseInt(colour.slice(at, at + 2), 16));
+    return Math.round(a + (b - a) * share)
+      .toString(16)
+      .padStart(2, "0");
+  });
+  return `#${channels.join("")}`;
+}
+
+/**
  * Fill of an open module.
  *
  * @param {Palette} palette
