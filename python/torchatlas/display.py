@@ -266,9 +266,9 @@ def _export_target(export_format: str | None, export_path: str | os.PathLike[str
     if export_format is not None:
         if not isinstance(export_format, str):
             raise TypeError(f"export_format must be a string, got {type(export_format).__name__}")
-        if export_format in _PICTURE_FORMATS:
+        if export_format.lower() in _PICTURE_FORMATS:
             raise ValueError(f"export_format={export_format!r}: pictures can't be exported yet; use 'html'")
-        if export_format not in _EXPORT_FORMATS:
+        if export_format.lower() not in _EXPORT_FORMATS:
             raise ValueError(f"export_format must be None or 'html', got {export_format!r}")
     if export_path is None:
         return None if export_format is None else Path.cwd()

@@ -154,7 +154,7 @@ def test_export_path_is_the_page_that_the_script_names(tmp_path: Path) -> None:
     code = """
 torchatlas.trace_model(model, torch.ones(1, 4), export_path="new/folder/page.html")
 torchatlas.trace_model(model, torch.ones(1, 4), export_path="new/other")
-torchatlas.trace_model(model, torch.ones(1, 4), export_format="html")
+torchatlas.trace_model(model, torch.ones(1, 4), export_format="HTML")
 """
     done = run(code, tmp_path)
     assert done.stderr == ""
