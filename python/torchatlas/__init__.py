@@ -3,11 +3,14 @@
 from torchatlas._version import __version__
 from torchatlas.display import View, trace_model
 from torchatlas.graph import Edge, Graph, ModuleCall, Node, TensorSpec
+from torchatlas.surgery import Extract, Inspect, get_layers, get_nodes, reset_tracer, set_tracer
 from torchatlas.trace import Trace, Verification, trace
 
 __all__ = [
     "Edge",
+    "Extract",
     "Graph",
+    "Inspect",
     "ModuleCall",
     "Node",
     "TensorSpec",
@@ -15,6 +18,10 @@ __all__ = [
     "Verification",
     "View",
     "__version__",
+    "get_layers",
+    "get_nodes",
+    "reset_tracer",
+    "set_tracer",
     "trace",
     "trace_model",
 ]

@@ -22,8 +22,8 @@ nothing.
 - `op:g`: nodes whose operation matches.
 - `type:g`: calls whose class matches.
 - `in:g`: what lies inside (at any depth, not itself) a path that matches, or a dotted end of which does; paths are the
-  names of the calls around, the dotted beginnings of those names and of one's own: `in:h.3` is inside `transformer.h.3`,
-  not inside `transformer.h.31`; `in:h` is inside the container `transformer.h`.
+  names of the calls around, the dotted beginnings of those names and of one's own: `in:h.3` is inside
+  `transformer.h.3`, not inside `transformer.h.31`; `in:h` is inside the container `transformer.h`.
 - `dtype:g`: one of its outputs has that dtype; short names too: f64 f32 f16 bf16 i64 i32 i16 i8 u8 c64 c128.
 - `shape:g`: one of its outputs has that shape, written `1,128,768`; `x` and `×` may stand for the comma; `*` matches
   commas too, so `*,768` is any shape that ends with 768; a tensor without axes is `scalar`.

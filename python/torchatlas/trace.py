@@ -196,7 +196,7 @@ class Trace:
         return {name: tensors[0] if len(tensors) == 1 else tensors for name, tensors in answers.items()}
 
     def find(self, query_text: str) -> list[str]:
-        """Names of the module calls and nodes that a query finds; the language is that of the search box, see `query`."""
+        """Names of the module calls and nodes that a query finds; the language is the search box's, see `query`."""
         return query.find_names(self._built, query_text)
 
     def show(self, **options: Any) -> Any:
@@ -425,11 +425,13 @@ def results_of(op: Op) -> list[Value]:
     return out or list(op.writes)
 
 
-def unknown_name(name: str, known: Iterable[str]) -> ValueError:
-    """The error for a name that does not exist, with the closest ones that do."""
-    close = difflib.get_close_matches(name, list(known), n=3, cutoff=0.5)
+def unknown_name(name: str, known: Iterable[str], where: str = "trace.hierarchy") -> ValueError:
+    """The error for a name that does not exist, with the candidates: names that end with it, else the closest ones."""
+    names = list(dict.fromkeys(known))
+    close = [found for found in names if found.endswith(f".{name}")]
+    close = close[:5] or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
     hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return ValueError(f"no node or module call is named {name!r}{hint} (all names: trace.hierarchy)")
+    return ValueError(f"no node or module call is named {name!r}{hint} (all names: {where})")
 
 
 def _attach(error: BaseException, partial: Trace) -> None:

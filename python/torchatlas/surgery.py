@@ -1,0 +1,273 @@
+"""Read out, cut out and replace parts of a model, by the names in the picture.
+
+`get_layers`, `Inspect`, `get_nodes` and `Extract` take the arguments of surgeon-pytorch and give its answers, in the
+shape of the request; `patched` replaces.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import fx, nn
+
+from torchatlas import query
+from torchatlas.capture import Enough, Tap, Watch, listen, split_call_number
+from torchatlas.functions import plain_name
+from torchatlas.once import is_called_once
+from torchatlas.symbolic import cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
+from torchatlas.trace import trace, unknown_name
+
+Names = str | Sequence[str] | Mapping[str, str]
+"""One name, several, or a mapping from names to what they are to be called in the answer."""
+
+
+def get_layers(model: nn.Module) -> list[str]:
+    """Names of all submodules, in the order in which they are registered.
+
+    Example:
+        >>> get_layers(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+        ['0', '1']
+    """
+    return [name for name, _ in model.named_modules()][1:]
+
+
+class Inspect(nn.Module):
+    """A model that also gives values from its inside.
+
+    The values are the user's own tensors, with their autograd history, as they were at that point of the forward: one
+    that is written into afterwards is given as a copy.
+
+    Args:
+        model: the model; it runs as it always does, on its own parameters.
+        layer: what to give: a name, a list or tuple of names, or a mapping from names to new ones. A name is that of a
+            submodule (`layer1`, for what it returns; a list of values where it is called several times), of one call of
+            it (`layer1:2`), of what it is given (`layer1.in`), or of anything else in `trace(model, ...).hierarchy`: an
+            operation (`layer1.relu`), a parameter, an input. What is no module is found by tracing the forward, which
+            costs more. Globs (`layer*`) and queries (`op:softmax in:encoder`) give a dict of all they find.
+        keep_output: give the model's output too. Without it, the forward ends as soon as all that was asked for is
+            there: for a call or an operation at once; for a module by its plain name as soon as it is sure, from the
+            model's code or from an earlier forward, that it is called only once.
+        retain_grad: have the backward pass leave the gradients of the values in their `.grad`.
+
+    Raises:
+        TypeError: `layer` is none of these.
+        ValueError: a name does not exist; the closest ones are named.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        >>> y, x = Inspect(model, layer="0")(torch.ones(1, 2))
+        >>> bool((y == x.relu()).all())
+        True
+    """
+
+    def __init__(self, model: nn.Module, layer: Names, keep_output: bool = True, *, retain_grad: bool = False) -> None:
+        super().__init__()
+        if not isinstance(layer, (str, list, tuple, Mapping)):
+            raise TypeError(f"layer must be str, list, tuple, or dict, got {type(layer).__name__}")
+        self.model = model
+        self.layer = layer
+        self.keep_output = keep_output
+        self.retain_grad = retain_grad
+        self._called_once: set[str] = set()
+        self._found: dict[str, list[str]] = {}
+        for name in [layer] if isinstance(layer, str) else layer:
+            self._found[name] = self._modules_meant(name)
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Run the model.
+
+        Returns:
+            `(output, values)`, or the values alone without `keep_output`; the values in the shape of `layer`.
+
+        Raises:
+            ValueError: a name does not exist in this forward.
+            RuntimeError: a module that is asked for was not called.
+        """
+        meant = self._resolve(args, kwargs)
+        names = [name for found in meant.values() for name in found]
+        taps = {name: tap for name in names if (tap := self._tap(name)) is not None}
+        traced = [name for name in names if name not in taps]
+        watch = Watch(traced, lambda: self._stop_if_done(taps, watch), retain_grad=self.retain_grad)
+        output = None
+        has_ended = True
+        handles: list[Any] = []
+        try:
+            handles.extend(
+                listen(self.model, taps.values(), lambda: self._stop_if_done(taps, watch), retain_grad=self.retain_grad)
+            )
+            output = watch.run(self.model, args, kwargs) if traced else self.model(*args, **kwargs)
+        except Enough:
+            has_ended = False
+        finally:
+            for handle in handles:
+                handle.remove()
+        if has_ended:
+            self._learn(taps)
+        values = {name: tap.answer() for name, tap in taps.items()}
+        for name in traced:
+            if name not in watch.values:
+                raise unknown_name(name, watch.known)
+            values[name] = watch.values[name].settle()
+        answer = self._shaped(meant, values)
+        return (output, answer) if self.keep_output else answer
+
+    def _resolve(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, list[str]]:
+        """Each requested name with the names it stands for."""
+        if all(self._found.values()):
+            return self._found
+        recorded = trace(self.model, args, kwargs)
+        found = {}
+        for name, names in self._found.items():
+            found[name] = names or recorded.find(name)
+            if not found[name]:
+                raise ValueError(f"the query {name!r} finds nothing (all names: trace.hierarchy)")
+        return found
+
+    def _modules_meant(self, name: str) -> list[str]:
+        """The names that a requested name stands for; none where that takes a trace to tell."""
+        if self._tap(name) is not None:
+            return [name]
+        if not query.is_pattern(name):
+            if not _may_be_in_trace(self.model, name):
+                raise unknown_layer(name, self.model)
+            return [name]
+        matches = query.glob_matcher(name)
+        return [layer for layer in get_layers(self.model) if matches(layer)] if query.has_wildcard(name) else []
+
+    def _tap(self, name: str) -> Tap | None:
+        """Where a value can be had from a module's hook; None where it takes a trace."""
+        base = name.removesuffix(".in")
+        modules = dict(self.model.named_modules(remove_duplicate=False))
+        fqn, number = (base, None) if base in modules else split_call_number(base)
+        if fqn == "" or fqn not in modules:
+            return None
+        return Tap(fqn, number, is_input=base != name)
+
+    def _stop_if_done(self, taps: Mapping[str, Tap], watch: Watch) -> None:
+        if self.keep_output or len(watch.values) < len(watch.names):
+            return
+        if all(tap.is_filled(self._is_called_once) for tap in taps.values()):
+            raise Enough
+
+    def _is_called_once(self, name: str) -> bool:
+        return name in self._called_once or is_called_once(self.model, name)
+
+    def _learn(self, taps: Mapping[str, Tap]) -> None:
+        for tap in taps.values():
+            if tap.count == 1:
+                self._called_once.add(tap.name)
+            else:
+                self._called_once.discard(tap.name)
+
+    def _shaped(self, meant: Mapping[str, list[str]], values: Mapping[str, Any]) -> Any:
+        """The values in the shape of the request."""
+        found = {
+            name: {each: values[each] for each in names} if query.is_pattern(name) else values[names[0]]
+            for name, names in meant.items()
+        }
+        layer = self.layer
+        if isinstance(layer, str):
+            return found[layer]
+        if isinstance(layer, Mapping):
+            return {new: found[old] for old, new in layer.items()}
+        rows = [found[name] for name in layer]
+        return tuple(rows) if isinstance(layer, tuple) else rows
+
+
+def get_nodes(
+    model: nn.Module,
+    tracer: type[fx.Tracer] | None = None,
+    concrete_args: Mapping[str, Any] | None = None,
+) -> list[str]:
+    """Names of the inputs, functions and leaf modules of a model, in order; between them `Extract` can cut.
+
+    Args:
+        model: the model.
+        tracer: the symbolic tracer; by default `torch.fx.Tracer`, or what `set_tracer` was given.
+        concrete_args: arguments of the forward that are to be constants, see `torch.fx.Tracer.trace`.
+    """
+    return list(trace_graph(model, tracer, concrete_args)[1].values())
+
+
+def Extract(
+    model: nn.Module,
+    node_in: Names | None = None,
+    node_out: Names | None = None,
+    tracer: type[fx.Tracer] | None = None,
+    concrete_args: Mapping[str, Any] | None = None,
+    keep_output: bool | None = None,
+    share_modules: bool = False,
+) -> nn.Module:
+    """A part of a model, as a module of its own."""
+    return cut_symbolically(
+        model,
+        node_in,
+        node_out,
+        tracer,
+        concrete_args,
+        keep_output=node_out is None if keep_output is None else keep_output,
+        share_modules=share_modules,
+        unknown=lambda name, known: unknown_name(name, known, where="get_nodes(model)"),
+    )
+
+
+def set_tracer(tracer: type[fx.Tracer]) -> None:
+    """Have models traced symbolically by another class, where `get_nodes` and `Extract` are given none.
+
+    Raises:
+        TypeError: `tracer` is no subclass of `torch.fx.Tracer`.
+    """
+    set_default_tracer(tracer)
+
+
+def reset_tracer() -> None:
+    """Have models traced symbolically by `torch.fx.Tracer` again."""
+    reset_default_tracer()
+
+
+def unknown_layer(name: str, model: nn.Module) -> ValueError:
+    """The error for a name that no part of a model has."""
+    return unknown_name(name, get_layers(model), where="get_layers(model)")
+
+
+def _may_be_in_trace(model: nn.Module, name: str) -> bool:
+    """Whether a name may be that of something in a trace: of an operation, an input, a parameter, an output."""
+    last = name.rpartition(".")[2].split("[")[0]
+    plain, _, number = last.rpartition("_")
+    words = {last, plain} if number.isdigit() else {last}
+    owned = {key for key, _ in (*model.named_parameters(), *model.named_buffers())}
+    classes = {type(module).__name__ for module in model.modules()}
+    first = name.split(".")[0].split("[")[0]
+    return bool(
+        name in owned
+        or first in ("output", "args", "kwargs")
+        or first in _argument_names(model)
+        or words & classes
+        or words & _operation_names()
+    )
+
+
+def _argument_names(model: nn.Module) -> set[str]:
+    code = getattr(type(model).forward, "__code__", None)
+    return set(code.co_varnames) if code is not None else set()
+
+
+def _operation_names() -> frozenset[str]:
+    """Plain names that operations may have."""
+    return _torch_names() | {cls.__name__ for cls in _subclasses(torch.autograd.Function)}
+
+
+def _subclasses(cls: type) -> list[type]:
+    children: list[type] = cls.__subclasses__()
+    return [each for child in children for each in (child, *_subclasses(child))]
+
+
+@functools.cache
+def _torch_names() -> frozenset[str]:
+    spaces = (torch, torch.Tensor, nn.functional, torch.fft, torch.linalg, torch.special)
+    names = {plain_name(name) for space in spaces for name in dir(space)}
+    registered = torch._C._dispatch_get_all_op_names()
+    return frozenset(names | {plain_name(name.rpartition("::")[2].split(".")[0]) for name in registered} | {"identity"})
