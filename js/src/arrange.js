@@ -13,6 +13,7 @@
  * @property {boolean} isRound half circles at its ends
  * @property {number[] | null} inDx of an open child: per port, where it is, from the middle of the upper border
  * @property {number[] | null} outDx likewise on the lower border
+ * @property {number} axisDx where its main line runs, from its middle
  *
  * @typedef {Object} BlockEdge
  * @property {number} tail block, or `~port` of a port in
@@ -27,6 +28,8 @@
  * @property {Block[]} blocks
  * @property {number} ins ports in
  * @property {number} outs ports out
+ * @property {number} mainIn port in of the main line, -1 for none
+ * @property {number} mainOut port out of the main line, -1 for none
  * @property {BlockEdge[]} edges
  * @property {number} headerHeight 0 at the top level
  * @property {number} titleWidth what the title strip needs, from the left border
@@ -42,6 +45,7 @@
  * @property {number[]} ys top of each block
  * @property {number[]} inDx
  * @property {number[]} outDx
+ * @property {number} axisDx
  * @property {Line[]} lines per edge
  * @property {({x: number, y: number} | null)[]} labels per edge; null where there is none or no room for one
  */
@@ -57,6 +61,8 @@ import { straighten } from "./straighten.js";
 /** Engines get no child higher than this: what is inside a child doesn't matter to its order. */
 const PROXY_HEIGHT = 60;
 const PORT_WIDTH = 10;
+/** How much straightness matters: to the next rank along the main line, else, or where a line starts or ends; 1 for others. */
+const WEIGHTS = { main: 12, near: 8, deadEnd: 4 };
 
 /**
  * @param {ScopeTask} task
@@ -75,12 +81,37 @@ export function toProblem(task) {
       head: edge.head < 0 ? blocks.length + ins + ~edge.head : edge.head,
       tailDx: edge.tailPort < 0 ? 0 : portDx(blocks[edge.tail].outDx, edge.tailPort),
       headDx: edge.headPort < 0 ? 0 : portDx(blocks[edge.head].inDx, edge.headPort),
+      weight: 1,
     })),
   };
   const { ranks, isReversed } = assignRanks(whole);
   const railOf = chooseRails(whole, edges, ranks, isReversed);
   const kept = edges.map((_, at) => at).filter((at) => !railOf[at]);
+  weighEdges(task, whole, ranks);
   return { problem: { ...whole, edges: kept.map((at) => whole.edges[at]) }, railOf, kept };
+}
+
+/**
+ * The main line should be straight before anything that passes by, comes in or branches off.
+ *
+ * @param {ScopeTask} task
+ * @param {Problem} problem its edges get their weights
+ * @param {number[]} ranks
+ */
+function weighEdges({ edges, blocks }, problem, ranks) {
+  const isFed = problem.kinds.map((kind) => kind === "in");
+  const isRead = problem.kinds.map((kind) => kind === "out");
+  for (const { tail, head } of problem.edges) {
+    isRead[tail] = true;
+    isFed[head] = true;
+  }
+  problem.edges.forEach((edge, at) => {
+    if (ranks[edge.head] - ranks[edge.tail] !== 1) return;
+    const { tail, head } = edges[at];
+    const isDeadEnd = !isFed[edge.tail] || !isRead[edge.head];
+    const isMain = edge.tailDx === (blocks[tail]?.axisDx ?? 0) && edge.headDx === (blocks[head]?.axisDx ?? 0);
+    edge.weight = isDeadEnd ? WEIGHTS.deadEnd : isMain ? WEIGHTS.main : WEIGHTS.near;
+  });
 }
 
 /** @type {(dx: number[] | null, port: number) => number} */
@@ -161,6 +192,7 @@ function finish({ task, solution, lines, labels, rows, blockTops, border }) {
     ys: blockTops,
     inDx: border.ins.map((x) => x - middle),
     outDx: border.outs.map((x) => x - middle),
+    axisDx: border.axis - middle,
     lines: lines.map(({ points, isRail }, at) => {
       const whole = withPorts({ task, solution, rows, border, height }, task.edges[at], points);
       return { points: whole.map((value, i) => (i % 2 === 0 ? value - left : value)), isRail };

@@ -220,14 +220,14 @@ function taskOf(scope, { scopes, faces, labels, found, isRound }) {
   const blocks = scope.children.map((item, place) => {
     const inner = scope.inner[place];
     if (inner >= 0) {
-      const { width, height, inDx, outDx } = found[inner].layout;
+      const { width, height, inDx, outDx, axisDx } = found[inner].layout;
       parts.push(`#${found[inner].id}`);
-      return { width, height, isRound: false, inDx, outDx };
+      return { width, height, isRound: false, inDx, outDx, axisDx };
     }
     const { width, height } = faces[item];
     const round = isRound(item);
     parts.push(`${width}x${height}${round ? "r" : ""}`);
-    return { width, height, isRound: round, inDx: null, outDx: null };
+    return { width, height, isRound: round, inDx: null, outDx: null, axisDx: 0 };
   });
   /** @type {Map<number, number>} */
   const tensors = new Map();
@@ -246,8 +246,9 @@ function taskOf(scope, { scopes, faces, labels, found, isRound }) {
   });
   const face = scope.item < 0 || scope.isList ? { width: 0, height: 0 } : faces[scope.item];
   const [ins, outs] = [scope.ins.size, scope.outs.size];
-  const key = `${scope.isList ? "list " : ""}${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
-  const task = { isList: scope.isList, blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width };
+  const { isList, mainIn, mainOut } = scope;
+  const key = `${isList ? "list " : ""}${face.height} ${face.width} ${ins} ${mainIn} ${outs} ${mainOut} ${parts.join(" ")}`;
+  const task = { isList, blocks, ins, outs, mainIn, mainOut, edges, headerHeight: face.height, titleWidth: face.width };
   return { task, key };
 }
 

@@ -48,5 +48,5 @@ export function arrangeList(task) {
     return { points: roundCorners([...corners, trunk, middle, xs[head], middle]), isRail: true };
   });
   const dx = new Array(task.ins).fill(-width / 2);
-  return { width, height, xs, ys, inDx: dx, outDx: [], lines, labels: edges.map(() => null) };
+  return { width, height, xs, ys, inDx: dx, outDx: [], axisDx: -width / 2, lines, labels: edges.map(() => null) };
 }

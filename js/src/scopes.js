@@ -24,6 +24,8 @@
  * @property {number[]} inner per child: index of its scope, -1 if it is not open
  * @property {Map<number, number>} ins tensors that come in, and their ports
  * @property {Map<number, number>} outs tensors that go out, and their ports
+ * @property {number} mainIn port of what comes from the nearest sibling before; -1 if nothing comes in
+ * @property {number} mainOut port of what goes to the nearest sibling after; -1 if nothing goes out
  * @property {ScopeEdge[]} edges
  *
  * @typedef {{scope: number, edge: number}} Step
@@ -74,7 +76,37 @@ export function splitScopes(visible) {
     const across = { scope: tail.scope, edge: add[tail.scope].across(tail.place, head.place, tensor, at) };
     return [...out, across, ...into.reverse()];
   });
+  findMainPorts(visible, scopes);
   return { scopes, paths };
+}
+
+/**
+ * The main line through a scope comes from the sibling before and goes to the one after. With both ports on one axis a
+ * stack of blocks stays a column. Module calls count before operations.
+ *
+ * @param {VisibleGraph} visible
+ * @param {Scope[]} scopes get their main ports
+ */
+function findMainPorts({ items }, scopes) {
+  const distance = scopes.map(() => ({ in: Infinity, out: Infinity }));
+  for (const scope of scopes) {
+    const costOf = (/** @type {number} */ place, /** @type {number} */ other) => {
+      const isCall = other >= 0 && (scope.inner[other] >= 0 || items[scope.children[other]].kind !== "node");
+      return (other < 0 ? scope.children.length : Math.abs(other - place)) + (isCall ? 0 : 2 * scope.children.length);
+    };
+    for (const { tail, head, tensor } of scope.edges) {
+      const from = tail < 0 ? -1 : scope.inner[tail];
+      const to = head < 0 ? -1 : scope.inner[head];
+      if (from >= 0 && costOf(tail, head) < distance[from].out) {
+        distance[from].out = costOf(tail, head);
+        scopes[from].mainOut = scopes[from].outs.get(tensor) ?? -1;
+      }
+      if (to >= 0 && costOf(head, tail) < distance[to].in) {
+        distance[to].in = costOf(head, tail);
+        scopes[to].mainIn = scopes[to].ins.get(tensor) ?? -1;
+      }
+    }
+  }
 }
 
 /**
@@ -175,6 +207,8 @@ const emptyScope = (item, parent, place, isList) => ({
   inner: [],
   ins: new Map(),
   outs: new Map(),
+  mainIn: -1,
+  mainOut: -1,
   edges: [],
 });
 

@@ -4,8 +4,8 @@
  * An engine decides on ranks and on x; everything vertical, the curves and the labels are placed afterwards (arrange.js),
  * so that both engines draw alike and no curve leaves the room that its rank leaves it.
  *
- * @typedef {{tail: number, head: number, tailDx: number, headDx: number}} ProblemEdge ends as indices of nodes; dx: where
- *   it touches the node, from the middle, in px
+ * @typedef {{tail: number, head: number, tailDx: number, headDx: number, weight: number}} ProblemEdge ends as indices of
+ *   nodes; dx: where it touches the node, from the middle, in px; weight: how much it matters that it is straight
  *
  * @typedef {Object} Problem
  * @property {("box"|"in"|"out")[]} kinds per node: a child of the scope, or a port on its upper or lower border

@@ -21,8 +21,8 @@ const NODE_SEPARATION = 26;
 const LANE_SEPARATION = 16;
 const LANE_WIDTH = 2;
 const PLACE_ROUNDS = 4;
-/** Straightness counts most between dummies, else long edges would wiggle; then along the main line. */
-const WEIGHT = { box: 3, mixed: 1, dummy: 8 };
+/** Straightness counts most between dummies, else long edges would wiggle, and least where they end. */
+const WEIGHT = { mixed: 1, dummy: 16 };
 
 /**
  * @param {Problem} problem
@@ -73,7 +73,7 @@ function buildLayers(problem, ranks, isReversed) {
     for (let i = 1; i < stops.length; i += 1) {
       const isFirst = i === 1;
       const isLast = i === stops.length - 1;
-      const weight = isFirst && isLast ? WEIGHT.box : isFirst || isLast ? WEIGHT.mixed : WEIGHT.dummy;
+      const weight = isFirst && isLast ? edge.weight : isFirst || isLast ? WEIGHT.mixed : WEIGHT.dummy;
       connect(stops[i - 1], stops[i], (isFirst ? upperDx : 0) - (isLast ? lowerDx : 0), weight);
     }
     return chain;

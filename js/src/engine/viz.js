@@ -11,7 +11,6 @@
  * @property {(problems: Problem[]) => Promise<(Solution | null)[]>} solveAll null where Graphviz fails, also on a new start
  */
 import { instance } from "@viz-js/viz";
-import { assignRanks } from "./ranks.js";
 import { solveSimply } from "./simple.js";
 
 const POINTS_PER_INCH = 72;
@@ -71,7 +70,6 @@ export async function createVizEngine(wasm) {
  * @returns {string} in the DOT language
  */
 export function toDot({ kinds, widths, heights, edges }) {
-  const ranks = assignRanks({ kinds, widths, heights, edges }).ranks;
   const lines = [
     "digraph {",
     `graph [nodesep=${inches(NODE_SEPARATION)}, ranksep=${inches(RANK_SEPARATION)}]`,
@@ -92,11 +90,9 @@ export function toDot({ kinds, widths, heights, edges }) {
     const names = kinds.flatMap((kind, node) => (kind === side ? [`n${node}`] : []));
     if (names.length > 0) lines.push(`{rank=${side === "in" ? "source" : "sink"}; ${names.join("; ")}}`);
   }
-  edges.forEach(({ tail, head, tailDx, headDx }, at) => {
+  edges.forEach(({ tail, head, tailDx, headDx, weight }, at) => {
     const from = tailDx === 0 ? `n${tail}:s` : `n${tail}:"${portName("l", tailDx)}":s`;
     const to = headDx === 0 ? `n${head}:n` : `n${head}:"${portName("u", headDx)}":n`;
-    // Edges to the next rank are the main line: it should be straight before anything that passes by.
-    const weight = ranks[head] - ranks[tail] === 1 ? 8 : 1;
     lines.push(`${from} -> ${to} [id=${at}, weight=${weight}]`);
   });
   lines.push("}");
