@@ -26,10 +26,8 @@
  * @typedef {Object} ScopeTask
  * @property {boolean} isList
  * @property {Block[]} blocks
- * @property {number} ins ports in
- * @property {number} outs ports out
- * @property {number} mainIn port in of the main line, -1 for none
- * @property {number} mainOut port out of the main line, -1 for none
+ * @property {number} ins ports in; port 0 is on the main line
+ * @property {number} outs ports out, likewise
  * @property {BlockEdge[]} edges
  * @property {number} headerHeight 0 at the top level
  * @property {number} titleWidth what the title strip needs, from the left border
@@ -87,7 +85,7 @@ export function toProblem(task) {
   const { ranks, isReversed } = assignRanks(whole);
   const railOf = chooseRails(whole, edges, ranks, isReversed);
   const kept = edges.map((_, at) => at).filter((at) => !railOf[at]);
-  weighEdges(task, whole, ranks);
+  weighEdges(task, whole, ranks, kept);
   return { problem: { ...whole, edges: kept.map((at) => whole.edges[at]) }, railOf, kept };
 }
 
@@ -97,15 +95,17 @@ export function toProblem(task) {
  * @param {ScopeTask} task
  * @param {Problem} problem its edges get their weights
  * @param {number[]} ranks
+ * @param {number[]} kept edges that the engine gets
  */
-function weighEdges({ edges, blocks }, problem, ranks) {
+function weighEdges({ edges, blocks }, problem, ranks, kept) {
   const isFed = problem.kinds.map((kind) => kind === "in");
   const isRead = problem.kinds.map((kind) => kind === "out");
-  for (const { tail, head } of problem.edges) {
-    isRead[tail] = true;
-    isFed[head] = true;
+  for (const at of kept) {
+    isRead[problem.edges[at].tail] = true;
+    isFed[problem.edges[at].head] = true;
   }
-  problem.edges.forEach((edge, at) => {
+  kept.forEach((at) => {
+    const edge = problem.edges[at];
     if (ranks[edge.head] - ranks[edge.tail] !== 1) return;
     const { tail, head } = edges[at];
     const isDeadEnd = !isFed[edge.tail] || !isRead[edge.head];

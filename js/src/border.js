@@ -74,25 +74,19 @@ export function portXs(task, solution, side) {
   return solution.xs.slice(start, start + (side === "in" ? task.ins : task.outs));
 }
 
-/** @type {(task: ScopeTask, inside: {ins: number[], outs: number[]}) => number | null} x of the main line */
-function axisOf({ mainIn, mainOut }, { ins, outs }) {
-  return ins[mainIn] ?? outs[mainOut] ?? ins[0] ?? outs[0] ?? null;
-}
-
 /**
  * Places of ports on the border. That of the main line is on the axis: with it on the same x above and below, stacked
  * scopes stay in one column. The others go where they lead to, as far as the border has room.
  *
  * @param {number[]} xs inside
- * @param {number} mainPort
  * @param {number} axis
  * @param {number} left bounds
  * @param {number} right
  * @returns {number[]}
  */
-function borderXs(xs, mainPort, axis, left, right) {
+function borderXs(xs, axis, left, right) {
   const order = xs.map((_, port) => port).sort((a, b) => xs[a] - xs[b]);
-  const main = Math.max(0, order.indexOf(mainPort));
+  const main = order.indexOf(0);
   const result = new Array(xs.length).fill(axis);
   for (let at = main - 1; at >= 0; at -= 1) {
     const most = result[order[at + 1]] - PORT_SPACING;
@@ -128,7 +122,7 @@ export function borderOf(task, solution, content) {
     right = Math.max(right, x);
   }
   const padding = task.headerHeight > 0 ? PADDING : TOP_PADDING;
-  const axis = axisOf(task, inside) ?? (left + right) / 2;
+  const axis = inside.ins[0] ?? inside.outs[0] ?? (left + right) / 2;
   let before = axis - left + padding;
   let after = right - axis + padding;
   if (task.headerHeight > 0) {
@@ -142,8 +136,8 @@ export function borderOf(task, solution, content) {
     after = Math.max(after, even);
   }
   [left, right] = [axis - before, axis - before + Math.ceil(before + after)];
-  const ins = borderXs(inside.ins, task.mainIn, axis, left + task.titleWidth + PORT_SPACING, right - PORT_SPACING);
-  const outs = borderXs(inside.outs, task.mainOut, axis, left + PORT_SPACING, right - PORT_SPACING);
+  const ins = borderXs(inside.ins, axis, left + task.titleWidth + PORT_SPACING, right - PORT_SPACING);
+  const outs = borderXs(inside.outs, axis, left + PORT_SPACING, right - PORT_SPACING);
   const isStraight = (/** @type {number[]} */ border, /** @type {number[]} */ xs) =>
     xs.every((x, port) => Math.abs(x - border[port]) < 1);
   return {

@@ -246,9 +246,8 @@ function taskOf(scope, { scopes, faces, labels, found, isRound }) {
   });
   const face = scope.item < 0 || scope.isList ? { width: 0, height: 0 } : faces[scope.item];
   const [ins, outs] = [scope.ins.size, scope.outs.size];
-  const { isList, mainIn, mainOut } = scope;
-  const key = `${isList ? "list " : ""}${face.height} ${face.width} ${ins} ${mainIn} ${outs} ${mainOut} ${parts.join(" ")}`;
-  const task = { isList, blocks, ins, outs, mainIn, mainOut, edges, headerHeight: face.height, titleWidth: face.width };
+  const key = `${scope.isList ? "list " : ""}${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
+  const task = { isList: scope.isList, blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width };
   return { task, key };
 }
 

@@ -22,10 +22,8 @@
  * @property {number} height 0 if no child is open, else one more than that of the highest scope inside
  * @property {number[]} children indices of items; -1 for a list
  * @property {number[]} inner per child: index of its scope, -1 if it is not open
- * @property {Map<number, number>} ins tensors that come in, and their ports
- * @property {Map<number, number>} outs tensors that go out, and their ports
- * @property {number} mainIn port of what comes from the nearest sibling before; -1 if nothing comes in
- * @property {number} mainOut port of what goes to the nearest sibling after; -1 if nothing goes out
+ * @property {Map<number, number>} ins tensors that come in, and their ports; that of the main line is port 0
+ * @property {Map<number, number>} outs tensors that go out, likewise
  * @property {ScopeEdge[]} edges
  *
  * @typedef {{scope: number, edge: number}} Step
@@ -76,37 +74,52 @@ export function splitScopes(visible) {
     const across = { scope: tail.scope, edge: add[tail.scope].across(tail.place, head.place, tensor, at) };
     return [...out, across, ...into.reverse()];
   });
-  findMainPorts(visible, scopes);
+  sortPorts(visible, scopes);
   return { scopes, paths };
 }
 
 /**
- * The main line through a scope comes from the sibling before and goes to the one after. With both ports on one axis a
- * stack of blocks stays a column. Module calls count before operations.
+ * The main line through a scope comes from the sibling before and goes to the one after; module calls count before
+ * operations. With its ports on one axis a stack of blocks stays a column. Ports are numbered by how near their siblings
+ * are, the main line first: what belongs together stands together, and all blocks of a stack have the same order.
  *
  * @param {VisibleGraph} visible
- * @param {Scope[]} scopes get their main ports
+ * @param {Scope[]} scopes get their ports numbered anew
  */
-function findMainPorts({ items }, scopes) {
-  const distance = scopes.map(() => ({ in: Infinity, out: Infinity }));
+function sortPorts({ items }, scopes) {
+  /** @type {{in: Map<number, number>, out: Map<number, number>}[]} per scope: cost by tensor */
+  const costs = scopes.map(() => ({ in: new Map(), out: new Map() }));
+  /** @type {(map: Map<number, number>, tensor: number, cost: number) => void} */
+  const keepLeast = (map, tensor, cost) => void map.set(tensor, Math.min(cost, map.get(tensor) ?? Infinity));
   for (const scope of scopes) {
+    const count = scope.children.length;
     const costOf = (/** @type {number} */ place, /** @type {number} */ other) => {
-      const isCall = other >= 0 && (scope.inner[other] >= 0 || items[scope.children[other]].kind !== "node");
-      return (other < 0 ? scope.children.length : Math.abs(other - place)) + (isCall ? 0 : 2 * scope.children.length);
+      if (other < 0) return 3 * count;
+      const isCall = scope.inner[other] >= 0 || items[scope.children[other]].kind !== "node";
+      return Math.abs(other - place) + (isCall ? 0 : 2 * count);
     };
     for (const { tail, head, tensor } of scope.edges) {
       const from = tail < 0 ? -1 : scope.inner[tail];
       const to = head < 0 ? -1 : scope.inner[head];
-      if (from >= 0 && costOf(tail, head) < distance[from].out) {
-        distance[from].out = costOf(tail, head);
-        scopes[from].mainOut = scopes[from].outs.get(tensor) ?? -1;
-      }
-      if (to >= 0 && costOf(head, tail) < distance[to].in) {
-        distance[to].in = costOf(head, tail);
-        scopes[to].mainIn = scopes[to].ins.get(tensor) ?? -1;
-      }
+      if (from >= 0) keepLeast(costs[from].out, tensor, costOf(tail, head));
+      if (to >= 0) keepLeast(costs[to].in, tensor, costOf(head, tail));
     }
   }
+  scopes.forEach((scope, at) => {
+    scope.ins = sortedPorts(scope.ins, costs[at].in);
+    scope.outs = sortedPorts(scope.outs, costs[at].out);
+    for (const edge of scope.edges) {
+      if (edge.tail < 0) edge.tail = ~(/** @type {number} */ (scope.ins.get(edge.tensor)));
+      if (edge.head < 0) edge.head = ~(/** @type {number} */ (scope.outs.get(edge.tensor)));
+    }
+  });
+}
+
+/** @type {(ports: Map<number, number>, costs: Map<number, number>) => Map<number, number>} */
+function sortedPorts(ports, costs) {
+  const cost = (/** @type {number} */ tensor) => costs.get(tensor) ?? Infinity;
+  const order = [...ports.keys()].sort((a, b) => cost(a) - cost(b) || 0);
+  return new Map(order.map((tensor, port) => [tensor, port]));
 }
 
 /**
@@ -207,8 +220,6 @@ const emptyScope = (item, parent, place, isList) => ({
   inner: [],
   ins: new Map(),
   outs: new Map(),
-  mainIn: -1,
-  mainOut: -1,
   edges: [],
 });
 
