@@ -164,18 +164,6 @@ test("most edges find room for their label", () => {
   }
 });
 
-test("layout time grows no faster than the graph", () => {
-  const time = (/** @type {number} */ length) => {
-    const graph = graphOf(chain(length));
-    const visible = visibleGraph(graph, allOpen(graph));
-    const runs = [0, 1, 2].map(() => layoutSync(graph, visible, simpleEngine).stats.layoutMs);
-    return Math.min(...runs);
-  };
-  time(1000);
-  // Twice the size; the rest is room for a busy machine. Squared growth would give 16.
-  assert.ok(time(20_000) < 8 * time(5000));
-});
-
 test("an empty graph is an empty scene", () => {
   const graph = graphOf(new DocumentBuilder("Nothing").build());
   const scene = layoutSync(graph, visibleGraph(graph, initialState(graph)), viz);
