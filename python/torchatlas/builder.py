@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import linecache
+import re
 from collections.abc import Callable, Iterator
 from types import CodeType, MappingProxyType, TracebackType
 from typing import Any
@@ -10,11 +11,12 @@ from typing import Any
 from torchatlas import graph as g
 from torchatlas.functions import argument_names
 from torchatlas.memory import covers, overlaps
-from torchatlas.record import Call, Nested, Op, Place, Record, Value
+from torchatlas.record import Call, Failed, Nested, Op, Place, Record, Value
 from torchatlas.structure import Template
 
 _TEXT_LIMIT = 80
 _SOURCE_MARGIN = 3
+_SCRIPT_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 OUTSIDE = "came from outside torch"
 
 
@@ -42,6 +44,8 @@ class _Builder:
         self.sources: dict[tuple[str, int], int] = {}
         self.source_rows: list[g.Source] = []
         self.counts: dict[int, int] = {}
+        self.failures = failures_of(record)
+        self.failed_calls = {call.index for failed in self.failures for call in _enclosing(failed.call)}
 
     def build(self) -> g.Graph:
         record = self.record
@@ -54,7 +58,7 @@ class _Builder:
             self._add_op(op)
         outputs = self._add_outputs()
         calls = tuple(self._call(call) for call in record.calls)
-        error = self._failure()
+        errors = tuple(self._failure(failed) for failed in self.failures)
         ops = [node for node in self.nodes if node.kind in ("op", "opaque")]
         hidden = sum(op.level in ("alias", "module") for op in record.ops)
         coverage = g.Coverage(
@@ -71,7 +75,8 @@ class _Builder:
             inputs=tuple(inputs),
             outputs=tuple(outputs),
             sources=tuple(self.source_rows),
-            error=error,
+            error=errors[0] if errors else None,
+            errors=errors,
             coverage=coverage,
         )
 
@@ -115,6 +120,7 @@ class _Builder:
         note = notes.get(op.level)
         if op.is_passed_on and op.level != "module":
             note = "hands its argument on unchanged"
+        note = op.note or note
         node = g.Node(
             id=len(self.nodes),
             name=self.names.op(op),
@@ -204,7 +210,7 @@ class _Builder:
             fqn=call.fqn,
             type=call.type,
             parent=None if call.parent is None else call.parent.index,
-            status=call.status,
+            status="failed" if call.index in self.failed_calls else call.status,
             inputs=tuple(self._spec(value) for value in call.reads),
             outputs=tuple(self._spec(value) for value in values_in(call.out)),
             detail=_detail(call.module),
@@ -231,35 +237,41 @@ class _Builder:
         return self._source_row(code, line_of(code, instruction))
 
     def _source_row(self, code: CodeType, line: int) -> int:
-        file = code.co_filename
+        return self._source_line(code.co_filename, line, getattr(code, "co_qualname", code.co_name))
+
+    def _source_line(self, file: str, line: int, name: str) -> int:
         known = self.sources.get((file, line))
         if known is None:
             lines = linecache.getlines(file)
             first = max(1, line - _SOURCE_MARGIN)
             text = tuple(row.rstrip("\n") for row in lines[first - 1 : line + _SOURCE_MARGIN])
             known = self.sources[file, line] = len(self.source_rows)
-            name = getattr(code, "co_qualname", code.co_name)
             self.source_rows.append(g.Source(file, line, name, text, first))
         return known
 
     # Failure
 
-    def _failure(self) -> g.Failure | None:
-        error = self.record.error
-        if error is None:
-            return None
-        op = failed_op(self.record)
-        call = op.call if op is not None else innermost_failed_call(self.record)
-        chain: list[int] = []
-        while call is not None and call.index >= 0:
-            chain.append(call.index)
-            call = call.parent
-        source = self._source(op.place) if op is not None else None
-        if source is None:
-            place = raised_at(error.__traceback__, self.is_internal)
-            source = None if place is None else self._source_row(*place)
+    def _failure(self, failed: Failed) -> g.Failure:
+        error, op = failed.error, failed.op
+        chain = tuple(call.index for call in _enclosing(failed.call))[::-1]
         node = None if op is None else self.node_of_op[op.index]
-        return g.Failure(type(error).__name__, str(error), node, tuple(reversed(chain)), source)
+        return g.Failure(type(error).__name__, str(error), node, chain, self._failure_source(failed))
+
+    def _failure_source(self, failed: Failed) -> int | None:
+        """The user's innermost line: where code of theirs runs inside the operation, the line in there."""
+        error, op = failed.error, failed.op
+        scripted = _SCRIPT_PLACE.findall(str(error)) if "TorchScript" in str(error) else []
+        if scripted:
+            file, line, function = scripted[-1]
+            return self._source_line(file, int(line), function)
+        if op is not None and op.level != "opaque":
+            source = self._source(op.place)
+            if source is not None:
+                return source
+        place = raised_at(error.__traceback__, self.is_internal)
+        if place is not None:
+            return self._source_row(*place)
+        return None if op is None else self._source(op.place)
 
 
 class Names:
@@ -444,6 +456,21 @@ def line_of(code: CodeType, instruction: int) -> int:
     return code.co_firstlineno
 
 
+def failures_of(record: Record) -> list[Failed]:
+    """What ended the forward; with what the run went past before, where it was to do so."""
+    if record.failures or record.error is None:
+        return list(record.failures)
+    op = failed_op(record)
+    return [Failed(record.error, op, op.call if op is not None else innermost_failed_call(record))]
+
+
+def _enclosing(call: Call | None) -> Iterator[Call]:
+    """A module call and those that enclose it, innermost first."""
+    while call is not None and call.index >= 0:
+        yield call
+        call = call.parent
+
+
 def failed_op(record: Record) -> Op | None:
     """The operation whose exception ended the forward, or was the cause of the one that did."""
     failed = {id(op.error): op for op in record.ops if op.error is not None}
@@ -454,7 +481,16 @@ def failed_op(record: Record) -> Op | None:
             return failed[id(error)]
         seen.add(id(error))
         error = error.__cause__ or error.__context__
+    last = record.ops[-1] if record.ops else None
+    if record.error is not None and last is not None and last.error is not None and _tells_of(record.error, last.error):
+        return last
     return None
+
+
+def _tells_of(error: BaseException, inner: BaseException) -> bool:
+    """Whether an exception repeats another's message: TorchScript raises a new one with the old one's text."""
+    text = str(inner).strip()
+    return bool(text) and text.splitlines()[0] in str(error)
 
 
 def innermost_failed_call(record: Record) -> Call | None:

@@ -47,10 +47,11 @@ class Function:
         is_backward: it runs the backward pass and adds to `.grad` of leaves.
         inplace: position of its `inplace` argument, -1 if it has none.
         is_attention: it chooses among attention kernels by global flags.
+        training: position of the `training` argument of a batch normalisation, -1 for all others.
         overload: it is an operator with a schema of its own.
     """
 
-    __slots__ = ("inplace", "is_attention", "is_backward", "is_metadata", "name", "overload", "writes")
+    __slots__ = ("inplace", "is_attention", "is_backward", "is_metadata", "name", "overload", "training", "writes")
 
     def __init__(self, func: Any) -> None:
         raw = _raw_name(func)
@@ -62,7 +63,13 @@ class Function:
         names = code.co_varnames[: code.co_argcount] if code is not None else ()
         self.inplace = names.index("inplace") if "inplace" in names else -1
         self.is_attention = "attention" in raw
+        self.training = names.index("training") if raw == "batch_norm" and "training" in names else -1
         self.writes = _writes_of(func, raw)
+
+    def is_quiet(self, args: Any, kwargs: Any) -> bool:
+        """Whether it is a batch normalisation that is told to leave its running statistics alone."""
+        position = self.training
+        return position >= 0 and (args[position] if len(args) > position else kwargs.get("training", False)) is False
 
 
 _known: dict[Any, Function] = {}

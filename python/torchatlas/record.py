@@ -96,11 +96,13 @@ class Op:
         place: the line of the user's code that called it.
         status: `ok` or `failed`; `query` for a call that gave no tensor and wrote none (`item`, `numpy`).
         is_passed_on: its result is the very tensor it was given.
+        error: the exception that it raised, while that is needed.
+        note: what a reader must know of it, for example that its result was assumed.
     """
 
     __slots__ = (
-        "args", "call", "context", "error", "func", "index", "is_passed_on", "kwargs", "level", "memory", "name", "out",
-        "place", "reads", "status", "writes",
+        "args", "call", "context", "error", "func", "index", "is_passed_on", "kwargs", "level", "memory", "name", "note",
+        "out", "place", "reads", "status", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, func: Any, name: str, level: str, call: Call, context: Context) -> None:
@@ -120,6 +122,17 @@ class Op:
         self.status = "failed"
         self.is_passed_on = False
         self.error: BaseException | None = None
+        self.note: str | None = None
+
+
+class _Nothing:
+    """What stands for the lack of a result, where None may be one."""
+
+    def __repr__(self) -> str:
+        return "NOTHING"
+
+
+NOTHING = _Nothing()
 
 
 class Nested:
@@ -142,11 +155,13 @@ class Call:
         parent: the calling module call.
         reads: tensors among its arguments.
         out: what it returned, tensors replaced by their values; None while it has not returned.
+        place: the line of the user's code that called it.
+        is_torch: the module's class is torch's own, so that no line in its forward is the user's.
         start, end: numbers of operations recorded when it began and when it ended.
     """
 
     __slots__ = (
-        "end", "error", "forwards", "fqn", "index", "module", "out", "parent", "place", "reads", "start",
+        "end", "error", "forwards", "fqn", "index", "is_torch", "module", "out", "parent", "place", "reads", "start",
         "status", "type",
     )  # fmt: skip
 
@@ -166,6 +181,21 @@ class Call:
         self.status = "failed"
         self.error: BaseException | None = None
         self.forwards: list[Any] = []
+        self.is_torch = False
+
+
+class Failed(NamedTuple):
+    """One failure that ended the forward, or would have.
+
+    Attributes:
+        error: the exception.
+        op: the operation that raised it; None where plain Python code did.
+        call: the innermost module call that it came from; None before the first.
+    """
+
+    error: Any
+    op: Op | None
+    call: Call | None
 
 
 class Write(NamedTuple):
@@ -192,7 +222,8 @@ class Record:
         host_reads: how often Python read a value (`item`, `numpy`, `bool`).
         queries: the operations that did so; `op.index` says how many operations had run by then, `op.out` holds what
             Python got where that is plain data.
-        error: the exception that ended the forward.
+        error: the exception that ended the forward; of a run that looked past failures the first.
+        failures: all failures, in order, where the run was to go past them; else empty.
         unrepeatable: why the forward can't be run again on the same arguments; "" where it can.
         reference: what the forward returned, as copies, kept only where it can't be run again.
         context: settings under which the forward began.
@@ -213,6 +244,7 @@ class Record:
     host_reads: int = 0
     queries: list[Op] = field(default_factory=list)
     error: BaseException | None = None
+    failures: list[Failed] = field(default_factory=list)
     unrepeatable: str = ""
     reference: list[Any] = field(default_factory=list)
     context: Context | None = None

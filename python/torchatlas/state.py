@@ -47,6 +47,27 @@ def set_random_states(states: dict[str, Any]) -> None:
             torch.cuda.set_rng_state(state, name)
 
 
+def _settings() -> tuple[Any, ...]:
+    """Thread-local settings that a forward, or an interruption of a `with` block in it, may leave changed."""
+    autocast = tuple((d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _autocast_devices())
+    return torch.is_grad_enabled(), torch.get_default_dtype(), autocast
+
+
+def _set_settings(settings: tuple[Any, ...]) -> None:
+    grad, dtype, autocast = settings
+    torch._C._set_grad_enabled(grad)
+    if torch.get_default_dtype() is not dtype:
+        torch.set_default_dtype(dtype)
+    for device, enabled, autocast_dtype in autocast:
+        if torch.is_autocast_enabled(device) != enabled or torch.get_autocast_dtype(device) != autocast_dtype:
+            torch.set_autocast_enabled(device, enabled)
+            torch.set_autocast_dtype(device, autocast_dtype)
+
+
+def _autocast_devices() -> tuple[str, ...]:
+    return ("cpu", "cuda") if torch.cuda.is_initialized() else ("cpu",)
+
+
 class Preserved:
     """What a forward has changed so far, as it was before; `restore()` puts it back.
 
@@ -57,6 +78,7 @@ class Preserved:
 
     def __init__(self) -> None:
         self.random = random_states()
+        self._settings = _settings()
         self._leaves: list[torch.Tensor] = []
         self._keys: set[int] | None = None
         self._memory: dict[int, tuple[Any, Any, list[tuple[torch.Tensor, int]]]] = {}
@@ -120,13 +142,14 @@ class Preserved:
                 gradient = leaf.grad
                 known.append((leaf, gradient, None if gradient is None else gradient.detach().clone()))
 
-    def restore(self, *, keep_memory: bool = False) -> None:
-        """Put everything back; with `keep_memory` only the random generators are left as they are now, too."""
-        if not keep_memory:
+    def restore(self, *, keep_changes: bool = False) -> None:
+        """Put everything back; with `keep_changes` only the thread's settings."""
+        if not keep_changes:
             self._restore_tensors()
             set_random_states(self.random)
             for generator, state in self._generators.values():
                 generator.set_state(state)
+        _set_settings(self._settings)
 
     def _restore_tensors(self) -> None:
         with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():

@@ -15,7 +15,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, CodeType, FunctionType
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -30,7 +30,20 @@ from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
 from torchatlas.attention import attention_flags
 from torchatlas.functions import SILENT_WRITERS, Function, Writes, describe
-from torchatlas.record import Call, Context, Geometry, Memory, Nested, Op, Place, Record, Value, Write
+from torchatlas.record import (
+    NOTHING,
+    Call,
+    Context,
+    Failed,
+    Geometry,
+    Memory,
+    Nested,
+    Op,
+    Place,
+    Record,
+    Value,
+    Write,
+)  # fmt: skip
 from torchatlas.state import Preserved, storage_key
 from torchatlas.structure import take_apart, walk
 
@@ -55,6 +68,19 @@ _dispatch_len, _dispatch_at, _dispatch_push, _dispatch_pop = (
 )  # fmt: skip
 
 
+class Beyond(Protocol):
+    """Tells what a run goes on with where something raises."""
+
+    def op_result(self, record: Record, op: Op) -> Any:
+        """The result of an operation that raised; `NOTHING` to let it raise."""
+
+    def call_result(self, record: Record, call: Call) -> Any:
+        """The result of a module call that raised in plain Python; `NOTHING` to let it raise."""
+
+    def note(self, result: Any) -> str:
+        """What the node says whose result was assumed."""
+
+
 class Tracer:
     """Records one call of a module or function.
 
@@ -64,6 +90,7 @@ class Tracer:
             of putting them back.
         on_result: called after each operation with it and the tensors it gave, for looking into the run.
         on_return: called after each module call with it and what it returned.
+        beyond: what to go on with where something raises; None lets everything raise.
     """
 
     def __init__(
@@ -73,10 +100,12 @@ class Tracer:
         keep_state_changes: bool = False,
         on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
         on_return: Callable[[Call, Any], None] | None = None,
+        beyond: Beyond | None = None,
     ) -> None:
         self.target = target
         self.on_result = on_result
         self.on_return = on_return
+        self.beyond = beyond
         self.keep_state_changes = keep_state_changes
         self.model = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
         title = type(target).__name__ if isinstance(target, nn.Module) else function_name(target)
@@ -84,10 +113,11 @@ class Tracer:
         self.busy = 0
         self._values: dict[int, Value] = {}
         self._stack: list[Call] = []
+        self._raised: list[Op | Call] = []
         self._owned: dict[int, tuple[torch.Tensor, Value]] = {}
         self._paths: dict[int, str] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
-        self._held: list[tuple[Any, int]] = []
+        self._held: list[int] = []
         self._last_context: Context | None = None
         self.methods = self._survey()
         self._undo: list[Callable[[], None]] = []
@@ -99,7 +129,7 @@ class Tracer:
         """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
         methods: set[tuple[type, str]] = set()
         for prefix, root in _roots(self.model, self.target):
-            for name, module in root.named_modules(prefix=prefix):
+            for name, module in _named_modules(root, prefix):
                 self._paths.setdefault(id(module), name)
                 is_lazy = isinstance(module, LazyModuleMixin)
                 for method in ("forward", "initialize_parameters") if is_lazy else ("forward",):
@@ -202,13 +232,14 @@ class Tracer:
         while self._undo:
             self._undo[-1]()
             self._undo.pop()
-        preserved.restore(keep_memory=self.keep_state_changes)
+        preserved.restore(keep_changes=self.keep_state_changes)
         while self._held:
-            self._held.pop()[0]()
+            torch.UntypedStorage._free_weak_ref(self._held.pop())
         self._preserved = None
         self._values = {}
         self._by_storage = None
         self._stack = []
+        self._forget_caught()
 
     def _mark_written(self) -> None:
         """Mark the leaves whose memory the forward writes into; a replay must work on copies of them."""
@@ -285,9 +316,11 @@ class Tracer:
 
     def _hold(self, tensor: torch.Tensor) -> None:
         """Keep the address of a tensor's storage from being used again, without keeping its memory."""
-        with torch._C.DisableTorchFunctionSubclass():
-            pointer = tensor.untyped_storage()._weak_ref()
-        self._held.append((lambda: torch.UntypedStorage._free_weak_ref(pointer), pointer))
+        if type(tensor) in (_Tensor, _Parameter):
+            self._held.append(tensor.untyped_storage()._weak_ref())
+        else:
+            with torch._C.DisableTorchFunctionSubclass():
+                self._held.append(tensor.untyped_storage()._weak_ref())
 
     def _hidden_view(self, tensor: torch.Tensor, base: Value, geometry: Geometry | None) -> Value:
         """Record a view that torch made without a call that we could see."""
@@ -342,12 +375,25 @@ class Tracer:
             stack = self._stack
             op = Op(len(record.ops), func, info.name, level, stack[-1] if stack else _NO_CALL, self._context())
             tensors: list[Any] = []
-            op.args = tuple([self._pack(arg, op.reads, tensors) for arg in args])
+            reads, values = op.reads, self._values
+            packed = []
+            for arg in args:  # the commonest kinds are handled here: a call of `_pack` for each would cost a tenth
+                cls = type(arg)
+                if cls is _Tensor or cls is _Parameter:
+                    value = values.get(id(arg))
+                    if value is None or value.ref() is not arg:
+                        value = self._value_of(arg)
+                    reads.append(value)
+                    tensors.append(arg)
+                    packed.append(value)
+                else:
+                    packed.append(arg if cls in _ATOMS else self._pack(arg, reads, tensors))
+            op.args = tuple(packed)
             if kwargs:
-                op.kwargs = {key: self._pack(arg, op.reads, tensors) for key, arg in kwargs.items()}
+                op.kwargs = {key: self._pack(arg, reads, tensors) for key, arg in kwargs.items()}
             if record.writes and tensors:
-                op.memory = self._memory_of(tensors, op.reads)
-            op.place = _place()
+                op.memory = self._memory_of(tensors, reads)
+            op.place = op.call.place if op.call.is_torch else _place()
             if info.is_attention:
                 op.context = op.context._replace(attention=attention_flags())
             depth = _dispatch_len()
@@ -355,22 +401,54 @@ class Tracer:
                 popped = _dispatch_pop(None)
             written = self._expect(info, op, args, kwargs, tensors)
             try:
-                if info.writes is Writes.WATCH or level == "opaque":
-                    out, seen = self._watched(func, args, kwargs)
-                    written = [t for t in tensors if id(t) in seen] + [t for t in written if id(t) not in seen]
+                if (info.writes is Writes.WATCH or level == "opaque") and not info.is_quiet(args, kwargs):
+                    out, keys = self._watched(func, args, kwargs)
+                    if keys:
+                        written = [t for t in tensors if storage_key(t) in keys or any(t is other for other in written)]
                 else:
                     out = func(*args, **kwargs)
             except BaseException as error:
-                op.error = error
-                op.index = len(record.ops)
-                record.ops.append(op)
-                raise
+                out = self._failed(op, error)
+                if out is NOTHING:
+                    raise
+                return out
             out = self._finish(op, out, written, info)
         finally:
             if popped is not None:
                 _dispatch_push(popped)
             self.busy -= 1
         return out
+
+    def _failed(self, op: Op, error: BaseException) -> Any:
+        """Note an operation that raised; returns what to go on with, `NOTHING` to let it raise."""
+        ops = self.record.ops
+        op.error = error
+        op.index = len(ops)
+        self._raised.append(op)
+        out = NOTHING if self.beyond is None else self.beyond.op_result(self.record, op)
+        if out is not NOTHING:
+            op.note = self.beyond.note(out)
+            out = self._finish(op, out, [], _IDENTITY)
+            self.record.failures.append(Failed(error, op, op.call))
+        op.status = "failed"
+        if not ops or ops[-1] is not op:
+            ops.append(op)
+        return out
+
+    def _forget_caught(self) -> None:
+        """Drop exceptions that the model caught itself: their tracebacks would keep its tensors alive."""
+        kept = {id(failed.error) for failed in self.record.failures}
+        error = self.record.error
+        last = self._raised[-1] if self._raised and error is not None else None
+        while error is not None and id(error) not in kept:
+            kept.add(id(error))
+            error = error.__cause__ or error.__context__
+        for row in self._raised:
+            if row is not last and id(row.error) not in kept:
+                if isinstance(row, Op):
+                    row.note = f"raised {type(row.error).__name__}: {row.error}; the model caught it"
+                row.error = None
+        self._raised = []
 
     def _pack(self, arg: Any, reads: list[Value], tensors: list[Any]) -> Any:
         """An argument with every tensor replaced by its value; the tensors are appended to the two lists."""
@@ -433,14 +511,15 @@ class Tracer:
             preserved.before_backward()
         return written
 
-    def _watched(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, set[int]]:
+    def _watched(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, set[int | None]]:
         """Run a function under the eyes of a dispatch mode that notes what is written."""
         assert self._preserved is not None
         watch = _Watch(self._preserved)
         depth = _dispatch_len()
         try:
             _dispatch_push(watch)
-            return func(*args, **kwargs), watch.written
+            out = func(*args, **kwargs)
+            return out, watch.written
         finally:
             while _dispatch_len() > depth:
                 _dispatch_pop(None)
@@ -554,15 +633,19 @@ class Tracer:
                 op.memory[position] = (found, count, geometry_of(result))
 
     def _context(self) -> Context:
-        grad, inference, dtype = _grad_enabled(), _inference_enabled(), _default_dtype()
         last = self._last_context
-        is_plain = not _any_autocast()
-        if last is not None and is_plain and last[:3] == (grad, inference, ()) and last.dtype is dtype:
+        if (
+            last is not None
+            and last.grad is _grad_enabled()
+            and last.inference is _inference_enabled()
+            and last.dtype is _default_dtype()
+            and not _any_autocast()
+            and not last.autocast
+        ):
             return last
-        autocast = () if is_plain else _autocast_state()
-        context = Context(grad, inference, autocast, dtype)
-        self._last_context = context
-        return context
+        autocast = _autocast_state() if _any_autocast() else ()
+        self._last_context = Context(_grad_enabled(), _inference_enabled(), autocast, _default_dtype())
+        return self._last_context
 
     # Module calls and autograd Functions
 
@@ -603,7 +686,10 @@ class Tracer:
             return out
         except BaseException as error:
             call.error = error
-            raise
+            out = self._call_failed(call, error)
+            if out is NOTHING:
+                raise
+            return out
         finally:
             call.end = len(self.record.ops)
             call.forwards = []
@@ -611,6 +697,29 @@ class Tracer:
                 stack.pop()
             elif call in stack:  # an interruption left inner calls open
                 del stack[stack.index(call) :]
+
+    def _call_failed(self, call: Call, error: BaseException) -> Any:
+        """Note a module call that raised; returns what to go on with, `NOTHING` to let it raise."""
+        self._raised.append(call)
+        out = NOTHING if self.beyond is None else self.beyond.call_result(self.record, call)
+        if out is NOTHING:
+            return out
+        self.busy += 1
+        try:
+            op = Op(len(self.record.ops), _same, "assumed", "module", call, self._context())
+            op.reads, op.args, op.place, op.note = (
+                list(call.reads),
+                tuple(call.reads),
+                call.place,
+                self.beyond.note(out),
+            )
+            out = self._finish(op, out, [], _IDENTITY)
+            op.status = "failed"
+            call.out = take_apart(out, self._value_of)
+        finally:
+            self.busy -= 1
+        self.record.failures.append(Failed(error, None, call))
+        return out
 
     def _open_call(self, module: Any, args: Any, kwargs: Any) -> Call:
         record, stack = self.record, self._stack
@@ -630,7 +739,8 @@ class Tracer:
                     call.reads.extend([self._value_of(tensor) for _, tensor in walk(arg)])
         finally:
             self.busy -= 1
-        call.place = _place()
+        call.place = parent.place if parent is not None and parent.is_torch else _place()
+        call.is_torch = type(module).__module__.startswith("torch.nn.")
         record.calls.append(call)
         return call
 
@@ -677,10 +787,18 @@ class _Functions(TorchFunctionMode):
         return tracer.operation(info, func, args, kwargs or {}, "function")
 
 
-class _Gap(TorchDispatchMode):
-    """Sees what runs at the dispatcher outside any recorded function."""
+class _DispatchMode(TorchDispatchMode):
+    """A dispatch mode that torch leaves as it is: by default it would import its compiler, which takes seconds."""
 
     supports_higher_order_operators = True
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+
+class _Gap(_DispatchMode):
+    """Sees what runs at the dispatcher outside any recorded function."""
 
     def __init__(self, tracer: Tracer) -> None:
         super().__init__()
@@ -693,16 +811,13 @@ class _Gap(TorchDispatchMode):
         return tracer.operation(describe(func), func, args, kwargs or {}, "dispatch")
 
 
-class _Watch(TorchDispatchMode):
+class _Watch(_DispatchMode):
     """Notes what operators write into, and has it kept before."""
-
-    supports_higher_order_operators = True
 
     def __init__(self, preserved: Preserved) -> None:
         super().__init__()
         self.preserved = preserved
-        self.written: set[int] = set()
-        self.kept: list[torch.Tensor] = []
+        self.written: set[int | None] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -710,8 +825,7 @@ class _Watch(TorchDispatchMode):
         if schema is not None:
             for tensor in written_by(schema, args, kwargs):
                 self.preserved.before_write(tensor)
-                self.written.add(id(tensor))
-                self.kept.append(tensor)
+                self.written.add(storage_key(tensor))
         return func(*args, **kwargs)
 
 
@@ -803,7 +917,23 @@ _MODULE_INTERNALS = frozenset(vars(nn.Module()))
 
 
 def _modules(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
-    return [row for prefix, root in _roots(model, target) for row in root.named_modules(prefix=prefix)]
+    return [row for prefix, root in _roots(model, target) for row in _named_modules(root, prefix)]
+
+
+def _named_modules(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
+    """What `root.named_modules()` gives, in its order, without its recursion."""
+    found: list[tuple[str, nn.Module]] = []
+    seen: set[int] = set()
+    todo: list[tuple[str, nn.Module]] = [(prefix, root)]
+    while todo:
+        name, module = todo.pop()
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        found.append((name, module))
+        dot = name + "." if name else ""
+        todo.extend([(dot + key, child) for key, child in reversed(module._modules.items()) if child is not None])
+    return found
 
 
 def _roots(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
