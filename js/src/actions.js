@@ -51,7 +51,7 @@ export function onAction(view, action, event) {
       return true;
     case "zoomIn":
     case "zoomOut":
-      view.stage.interaction.zoomBy(action === "zoomIn" ? 1.4 : 1 / 1.4);
+      view.stage.zoomBy(action === "zoomIn" ? 1.4 : 1 / 1.4);
       return true;
     case "openAll":
       view.run(view.openAll());

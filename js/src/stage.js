@@ -35,6 +35,8 @@ const MOST_MOVING = 2500;
 const READABLE_SCALE = 0.72;
 const LARGEST_FIT = 1.25;
 
+const NO_REST = { x: 0, y: 0, k: 1 };
+
 /** @type {Scene} */
 const EMPTY = {
   width: 0,
@@ -88,8 +90,8 @@ export class Stage {
     this.moment = null;
     /** @type {(() => void) | null} ends the move between scenes at once */
     this.arrive = null;
-    /** How far a move between scenes has still to shift the map, px of the scene. */
-    this.rest = { x: 0, y: 0 };
+    /** What a move between scenes has still to change. */
+    this.rest = NO_REST;
     this.emphasis = NO_EMPHASIS;
     this.paintMs = 0;
     this.isPlaced = false;
@@ -178,8 +180,8 @@ export class Stage {
    */
   toViewport(area) {
     const now = this.interaction.transform();
-    const { k } = now;
-    const [x, y] = [now.x - this.rest.x * k, now.y - this.rest.y * k];
+    const k = now.k * this.rest.k;
+    const [x, y] = [now.x + this.rest.x, now.y + this.rest.y];
     const corner = this.element.getBoundingClientRect();
     return new DOMRect(corner.left + x + area.x * k, corner.top + y + area.y * k, area.width * k, area.height * k);
   }
@@ -238,13 +240,14 @@ export class Stage {
   }
 
   /**
-   * Show another scene. What `anchor` names stays where it is on the screen.
+   * Show another scene.
    *
    * @param {Scene} scene
-   * @param {string | null} anchor
+   * @param {string | null} anchor name of the box that stays where it is on the screen; null: the one in the middle
+   * @param {boolean} isRestart show the scene from its start instead
    * @returns {Promise<void>} resolved when it has arrived and is painted
    */
-  async show(scene, anchor) {
+  async show(scene, anchor, isRestart) {
     this.arrive?.();
     const from = this.scene;
     this.spatial = buildSpatial(scene);
@@ -255,43 +258,62 @@ export class Stage {
       if (this.width > 0 && this.height > 0) this.#placeFirst();
       return this.painted();
     }
-    const anchorOf = anchorFinder(from, scene, anchor, this.#centreOfView());
-    const isMoving = from.boxes.length + scene.boxes.length <= MOST_MOVING && !this.interaction.isReduced();
-    if (isMoving && this.element.ownerDocument.visibilityState !== "hidden") await this.#move(from, scene, anchorOf);
-    else this.#shift(anchorOf(1), anchorOf(0));
+    const anchorOf = anchorFinder(from, scene, anchor, this.toScene(this.width / 2, this.height / 2));
+    const camera = isRestart ? this.#flight(this.firstView(-1)) : this.#drift(anchorOf);
+    const isFew = from.boxes.length + scene.boxes.length <= MOST_MOVING;
+    const isSeen = this.element.ownerDocument.visibilityState !== "hidden" && !this.interaction.isReduced();
+    if (isFew && isSeen) await this.#move(from, scene, camera);
+    else camera(1);
     return this.painted();
   }
 
-  #centreOfView() {
-    return this.toScene(this.width / 2, this.height / 2);
-  }
-
-  /** @type {(now: {x: number, y: number}, before: {x: number, y: number}) => void} */
-  #shift(now, before) {
-    const { x, y, k } = this.interaction.transform();
-    void this.interaction.moveTo({ x: x - (now.x - before.x) * k, y: y - (now.y - before.y) * k, k }, false);
-  }
-
-  /** @type {(from: Scene, to: Scene, anchorOf: (t: number) => {x: number, y: number}) => Promise<void>} */
-  async #move(from, to, anchorOf) {
-    const momentAt = between(from, to);
+  /**
+   * A camera that keeps a point in its place while the scene changes under it; it leaves alone what the user does meanwhile.
+   *
+   * @param {(t: number) => {x: number, y: number}} anchorOf
+   * @returns {(t: number) => void}
+   */
+  #drift(anchorOf) {
     const end = anchorOf(1);
     let last = anchorOf(0);
-    const shiftTo = (/** @type {{x: number, y: number}} */ now) => {
-      this.#shift(now, last);
+    return (t) => {
+      const { x, y, k } = this.interaction.transform();
+      const now = anchorOf(t);
+      void this.interaction.moveTo({ x: x - (now.x - last.x) * k, y: y - (now.y - last.y) * k, k }, false);
       last = now;
-      this.rest = { x: end.x - now.x, y: end.y - now.y };
+      this.rest = { x: (now.x - end.x) * k, y: (now.y - end.y) * k, k: 1 };
     };
+  }
+
+  /**
+   * A camera that flies to another view while the scene changes.
+   *
+   * @param {Transform} end
+   * @returns {(t: number) => void}
+   */
+  #flight(end) {
+    const { x, y, k } = this.interaction.transform();
+    return (t) => {
+      const now = { x: x + (end.x - x) * t, y: y + (end.y - y) * t, k: k + (end.k - k) * t };
+      void this.interaction.moveTo(now, false);
+      this.rest = { x: end.x - now.x, y: end.y - now.y, k: end.k / now.k };
+    };
+  }
+
+  /** @type {(from: Scene, to: Scene, camera: (t: number) => void) => Promise<void>} */
+  async #move(from, to, camera) {
+    const momentAt = between(from, to);
     const tick = (/** @type {number} */ t) => {
       const { scene, boxAlpha, routeAlpha } = momentAt(t);
       this.moment = { spatial: buildSpatial(scene), boxAlpha, routeAlpha };
-      shiftTo(anchorOf(t));
+      camera(t);
       this.requestPaint();
     };
     const arrive = () => {
       this.arrive = null;
       this.moment = null;
-      shiftTo(end);
+      camera(1);
+      this.rest = NO_REST;
       select(this.canvas).interrupt("change");
     };
     this.arrive = arrive;
@@ -366,18 +388,36 @@ export class Stage {
     };
   }
 
+  /** @type {(target: Transform) => Promise<void>} */
+  fly(target) {
+    this.arrive?.();
+    return this.interaction.moveTo(target, true);
+  }
+
+  /** @param {number} factor */
+  zoomBy(factor) {
+    this.arrive?.();
+    this.interaction.zoomBy(factor);
+  }
+
+  /** The whole scene, smoothly. */
+  fit() {
+    return this.fly(this.wholeView());
+  }
+
   /** @param {number} index of a box: shown as large as it can be read, smoothly */
   zoomTo(index) {
     const box = this.scene.boxes[index];
     if (!box) return Promise.resolve();
     const view = this.viewOf({ x: box.x - 30, y: box.y - 30, width: box.width + 60, height: box.height + 60 }, 1.4);
-    return this.interaction.moveTo(view, true);
+    return this.fly(view);
   }
 
   /** @param {number} index moved into view if it is not, and only as far as needed; zoomed in if too small to read */
   async bringIntoView(index) {
     const box = this.scene.boxes[index];
     if (!box || this.width === 0) return;
+    this.arrive?.();
     const now = this.interaction.transform();
     const room = this.#room();
     if (now.k < READABLE_SCALE * 0.75) {
@@ -385,19 +425,19 @@ export class Stage {
       const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
       const y = room.top + Math.min(room.height / 2 - (box.height / 2) * k, room.height * 0.3) - box.y * k;
       const target = { k, x, y: box.height * k > room.height * 0.6 ? room.top + 20 - box.y * k : y };
-      await this.interaction.moveTo(target, true);
+      await this.fly(target);
       return;
     }
     const dx = overhang(box.x * now.k + now.x, box.width * now.k, room.left + 12, room.width - 24);
     const dy = overhang(box.y * now.k + now.y, box.height * now.k, room.top + 12, room.height - 24);
-    if (dx !== 0 || dy !== 0) await this.interaction.moveTo({ k: now.k, x: now.x + dx, y: now.y + dy }, true);
+    if (dx !== 0 || dy !== 0) await this.fly({ k: now.k, x: now.x + dx, y: now.y + dy });
   }
 
   /** @param {number} index of a box: into the middle of the room, in a readable size */
   centreOn(index) {
     if (!this.scene.boxes[index]) return Promise.resolve();
     const k = Math.min(Math.max(this.interaction.transform().k, READABLE_SCALE), 1.6);
-    return this.interaction.moveTo(this.#viewAt(index, k), true);
+    return this.fly(this.#viewAt(index, k));
   }
 
   /** @type {(index: number, k: number) => Transform} the box in the middle of the room */

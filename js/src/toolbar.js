@@ -35,10 +35,13 @@ export function createToolbar(document, signal, search, modes, handlers) {
     /** @type {(Node | string)[]} */ content,
     /** @type {() => void} */ act,
   ) => {
+    // A button with words is called by them; a name of its own would not match what is read on it.
+    const hasWords = content.some((part) => typeof part === "string" && part.length > 1);
+    const name = hasWords ? null : label;
     const made = element(
       document,
       "button",
-      { type: "button", class: className, "aria-label": label, title: label },
+      { type: "button", class: className, "aria-label": name, title: label },
       content,
     );
     made.addEventListener("click", act, { signal });
@@ -95,7 +98,7 @@ export function createToolbar(document, signal, search, modes, handlers) {
     button(
       "box",
       "Fit the whole graph (f)",
-      ["Fit", element(document, "kbd", { class: "medium" }, ["f"])],
+      ["Fit", element(document, "kbd", { class: "medium", "aria-hidden": "true" }, ["f"])],
       handlers.onFit,
     ),
     save.box,

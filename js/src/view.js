@@ -167,14 +167,24 @@ export class View {
    * @returns {Promise<void>} resolved when the newest state is painted
    */
   apply(state, anchor) {
+    return this.#change(state, anchor, false);
+  }
+
+  /** Show another state from its start: so much changes that no place is worth keeping. @param {State} state */
+  #restart(state) {
+    return this.#change(state, null, true);
+  }
+
+  /** @type {(state: State, anchor: string | null, isRestart: boolean) => Promise<void>} */
+  #change(state, anchor, isRestart) {
     this.state = state;
     const version = (this.version += 1);
-    this.pending = this.#lay(version, state, anchor);
+    this.pending = this.#lay(version, state, (scene) => this.stage.show(scene, anchor, isRestart));
     return this.pending;
   }
 
-  /** @type {(version: number, state: State, anchor: string | null) => Promise<void>} */
-  async #lay(version, state, anchor) {
+  /** @type {(version: number, state: State, show: (scene: Scene) => Promise<void>) => Promise<void>} */
+  async #lay(version, state, show) {
     const visible = visibleGraph(this.graph, state);
     const timer = setTimeout(() => (this.parts.busy.hidden = false), PATIENCE_MS);
     const layouter = await this.layouter;
@@ -183,18 +193,11 @@ export class View {
     if (version !== this.version || scene === null) return this.pending;
     this.parts.busy.hidden = true;
     this.standIn = standInFinder(this.graph, visible.items);
-    const shown = this.stage.show(scene, anchor);
+    const shown = show(scene);
     this.host.dataset.engine = scene.stats.engine;
     this.#refresh();
     await shown;
     if (version !== this.version) return this.pending;
-  }
-
-  /** Show another state from its start: so much changes that no place is worth keeping. @param {State} state */
-  async #restart(state) {
-    await this.apply(state, null);
-    await this.stage.interaction.moveTo(this.stage.firstView(this.startBox()), true);
-    await this.stage.painted();
   }
 
   /** @returns {number} index of the box that a view starts at; -1 for the beginning */
@@ -392,7 +395,7 @@ export class View {
   }
 
   fit() {
-    return this.stage.interaction.moveTo(this.stage.wholeView(), true);
+    return this.stage.fit();
   }
 
   /**

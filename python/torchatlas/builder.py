@@ -458,10 +458,16 @@ def line_of(code: CodeType, instruction: int) -> int:
 
 def failures_of(record: Record) -> list[Failed]:
     """What ended the forward; with what the run went past before, where it was to do so."""
-    if record.failures or record.error is None:
-        return list(record.failures)
+    last = None if record.failures else last_failure(record)
+    return list(record.failures) if last is None else [last]
+
+
+def last_failure(record: Record) -> Failed | None:
+    """What ended the forward; None if it ran through."""
+    if record.error is None:
+        return None
     op = failed_op(record)
-    return [Failed(record.error, op, op.call if op is not None else innermost_failed_call(record))]
+    return Failed(record.error, op, op.call if op is not None else innermost_failed_call(record))
 
 
 def _enclosing(call: Call | None) -> Iterator[Call]:

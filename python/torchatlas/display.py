@@ -142,6 +142,7 @@ def trace_model(
     export_path: str | os.PathLike[str] | None = None,
     show_compressed_view: bool | None = None,
     theme: Literal["auto", "light", "dark"] = "auto",
+    past_errors: bool = False,
 ) -> View:
     """Run a model's forward once and draw what ran.
 
@@ -168,6 +169,8 @@ def trace_model(
             `export_format="html"` writes `torchatlas_<class name>.html` to the working directory.
         show_compressed_view: whether equal blocks in a row are drawn as one; None leaves it to the view.
         theme: `light`, `dark` or `auto`.
+        past_errors: where the forward raises, look past the failure, so that all failures are found in one run and the
+            rest of the model is drawn; see `trace`.
 
     Returns:
         The view. As the last value of its cell it does not show again.
@@ -183,6 +186,7 @@ def trace_model(
     """
     _require_model(model)
     require_boolean("show_module_attr_names", show_module_attr_names)
+    require_boolean("past_errors", past_errors)
     options = _view_options(
         show_non_gradient_nodes=show_non_gradient_nodes,
         collapse_modules_after_depth=collapse_modules_after_depth,
@@ -194,7 +198,7 @@ def trace_model(
     )
     target = _export_target(export_format, export_path)
     try:
-        recorded = trace(model, inputs, kwargs)
+        recorded = trace(model, inputs, kwargs, past_errors=past_errors)
     except BaseException as error:
         partial = getattr(error, "torchatlas_trace", None)
         if partial is not None:

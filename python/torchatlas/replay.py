@@ -43,6 +43,7 @@ class Replay:
         self.values: dict[int, torch.Tensor] = {}
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._watched: dict[Any, torch.Tensor] = {}
+        self._lost = _lost_ops(record)
 
     def run(self, stops: Mapping[int, list[tuple[Any, Value]]] | None = None, until: int | None = None) -> None:
         """Run the operations in order.
@@ -67,7 +68,7 @@ class Replay:
             self._prepare(preserved, ops)
             self._capture(stops.get(0, ()))
             for op in ops:
-                if op.status == "ok":
+                if op.status == "ok" and op.index not in self._lost:
                     if op.context is not current:
                         settings.close()
                         settings.enter_context(under(op.context))
@@ -127,7 +128,8 @@ class Replay:
     def _leaf(self, value: Value) -> torch.Tensor:
         source = self.inputs.get(id(value)) if value.kind == "input" else value.tensor
         if source is None:
-            raise RuntimeError(f"the record has no tensor for {value!r}")
+            assumed = "; it depends on a result that was assumed" if self.record.failures else ""
+            raise RuntimeError(f"the record has no tensor for {value!r}{assumed}")
         return self._own_copy(source) if value.is_written else source
 
     def _own_copy(self, source: torch.Tensor) -> torch.Tensor:
@@ -173,6 +175,17 @@ class Replay:
 
 def _same(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
+
+
+def _lost_ops(record: Record) -> frozenset[int]:
+    """Operations that can't be run again, since they read what was assumed where a failure was passed over."""
+    lost: set[int] = set()
+    unknown: set[int] = set()
+    for op in record.ops if record.failures else ():
+        if op.status == "failed" or any(id(value) in unknown for value in op.reads):
+            lost.add(op.index)
+            unknown.update(id(value) for value in (*values_in(op.out), *op.writes))
+    return frozenset(lost)
 
 
 def _unpack(arg: Any, get: Callable[[Value], torch.Tensor]) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import difflib
 import os
@@ -12,7 +13,7 @@ from typing import Any, Literal
 
 import torch
 
-from torchatlas import export, query, schema, text
+from torchatlas import crash, export, query, schema, text
 from torchatlas.arguments import call_arguments, named_arguments
 from torchatlas.builder import build_graph, values_in
 from torchatlas.functions import Writes, describe
@@ -51,6 +52,7 @@ def trace(
     *,
     on_error: OnError = "raise",
     fake: bool = False,
+    past_errors: bool = False,
     keep_state_changes: bool = False,
 ) -> Trace:
     """Run a forward once and record it.
@@ -64,6 +66,9 @@ def trace(
             `torchatlas_trace`; `keep` returns the partial trace, with the exception as `trace.error`. What is no
             `Exception` (KeyboardInterrupt) is raised in any case.
         fake: run under fake tensors: shapes only, no values, no memory.
+        past_errors: where the forward raises, run it again past the failure, with a result of the shape that the
+            operation would have given, until all failures are found: `trace.graph.errors`. The first one is raised or
+            kept.
         keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them. By default
             they are put back, so that a trace changes nothing.
 
@@ -85,12 +90,12 @@ def trace(
     args, named = call_arguments(model, inputs, kwargs)
     tracer = Tracer(model, keep_state_changes=keep_state_changes)
     made = Trace(tracer.record, model, args, named)
+    run = _run_fake if fake else Tracer.run
     try:
-        if fake:
-            _run_fake(tracer, args, named)
-        else:
-            tracer.run(args, named)
+        run(tracer, args, named)
     except BaseException as error:
+        if past_errors and isinstance(error, Exception):
+            made = _look_past(made, run)
         _attach(error, made)
         if on_error == "raise" or not isinstance(error, Exception):
             raise
@@ -114,8 +119,23 @@ class Trace:
         self._proof = Proof()
 
     @cached_property
-    def _built(self) -> Graph:
+    def _bare(self) -> Graph:
+        """The graph without explanations, which are made from it."""
         return build_graph(self.record, is_internal=is_internal_code)
+
+    @cached_property
+    def _built(self) -> Graph:
+        explained = tuple(
+            dataclasses.replace(failure, explanation=found.sentence, suggestions=found.suggestions)
+            for failure, found in zip(self._bare.errors, self.explanations, strict=True)
+        )
+        error = explained[0] if explained else None
+        return dataclasses.replace(self._bare, error=error, errors=explained) if explained else self._bare
+
+    @cached_property
+    def explanations(self) -> tuple[crash.Explanation, ...]:
+        """What is known of each failure, in order; empty where the forward ran through."""
+        return crash.explain_all(self.record, self._bare, is_internal_code)
 
     @property
     def graph(self) -> Graph:
@@ -137,6 +157,22 @@ class Trace:
         """The exception that ended the forward; None if it ran through."""
         return self.record.error
 
+    def explain(self) -> crash.Explanation:
+        """Explain why the forward stopped: what clashed and where it came from, which `str()` gives in words.
+
+        Where the trace looked past the first failure, `explanations` has those of all.
+
+        Raises:
+            RuntimeError: the forward ran through.
+        """
+        if not self.explanations:
+            raise RuntimeError("the forward ran through, so there is no failure to explain")
+        return self.explanations[0]
+
+    def report(self) -> str:
+        """The trace and its failures as Markdown, to be pasted into an issue."""
+        return crash.report(self._built, self.explanations)
+
     def replay(self, *args: Any, **kwargs: Any) -> Any:
         """Run the record again, without the model's code.
 
@@ -154,7 +190,7 @@ class Trace:
             ValueError: the arguments differ from the recorded ones in structure, shape, dtype or a fixed value.
         """
         template = self.record.output
-        if template is None:
+        if template is None or self.record.error is not None:
             raise RuntimeError(f"a forward that did not run through can't be replayed: {self.record.error!r}")
         want = template.stand_ins()
         run = Replay(self.record, self._fed(args, kwargs), want)
@@ -361,7 +397,7 @@ class Trace:
 
     def _why_not_applicable(self) -> str:
         record = self.record
-        if record.output is None:
+        if record.output is None or record.error is not None:
             return f"the forward did not run through: {type(record.error).__name__}"
         if record.unrepeatable and (not record.reference or any(map(_is_fake, record.reference))):
             return record.unrepeatable
@@ -439,6 +475,42 @@ def _attach(error: BaseException, partial: Trace) -> None:
         error.torchatlas_trace = partial  # type: ignore[attr-defined]
     except AttributeError:  # an exception class with slots has no room for it
         return
+    if hasattr(error, "add_note"):  # from Python 3.11 on
+        for text_found in _notes(partial):
+            if text_found not in getattr(error, "__notes__", ()):
+                error.add_note(text_found)
+
+
+def _notes(partial: Trace) -> list[str]:
+    """What the traceback says of each failure that has an explanation."""
+    try:
+        found = partial.explanations
+    except Exception as problem:  # noqa: BLE001 # our own mistake must not replace the user's error
+        partial.explanations = (crash.Explanation(type(partial.error).__name__, str(partial.error)),) * len(
+            partial._bare.errors
+        )
+        return [f"torchatlas could not explain this error: {problem!r}"]
+    notes = [str(explanation) for explanation in found[:1] if explanation.sentence]
+    notes += [f"further on, {row.type}: {row}" for row in found[1:]]
+    for failed in partial.record.failures:  # their tracebacks keep the tensors of the runs alive
+        if failed.error is not partial.error:
+            failed.error.__traceback__ = None
+    return notes
+
+
+def _look_past(first: Trace, run: Callable[[Tracer, Any, Any], Any]) -> Trace:
+    """The trace of a run that went on past every failure that can be passed over; the first one if there is none."""
+    if first.record.unrepeatable and run is Tracer.run:
+        return first
+
+    def again(past: crash.Past) -> Record:
+        tracer = Tracer(first._target, beyond=past)
+        with contextlib.suppress(Exception):  # it is kept as the record's error
+            run(tracer, first._args, first._kwargs)
+        return tracer.record
+
+    found = crash.look_past(first.record, again, is_internal_code)
+    return first if found is None else Trace(found, first._target, first._args, first._kwargs)
 
 
 def _run_fake(tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
