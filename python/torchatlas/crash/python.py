@@ -1,0 +1,205 @@
+"""Rules for errors of plain Python in a forward: wrong arguments, assertions, shapes that do not unpack."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchatlas.builder import values_in
+from torchatlas.crash.diagnosis import Diagnosis
+from torchatlas.crash.site import Frame, Site, shape_text
+from torchatlas.record import Call, Value
+
+_ARGUMENTS_MESSAGE = re.compile(
+    r"(?P<who>[\w.<>]+)\(\) (?:missing \d+ required (?:positional|keyword-only) arguments?: (?P<missing>.+)"
+    r"|takes (?P<takes>.+?) but (?P<given>\d+) (?:positional arguments? )?(?:\(.*?\) )?(?:was|were) given"
+    r"|got an unexpected keyword argument '(?P<unexpected>\w+)'"
+    r"|got multiple values for argument '(?P<twice>\w+)')"
+)
+_NOT_TENSOR = re.compile(r"(\w+)\(\): argument '(\w+)'.*? must be Tensor, not (\w+)")
+_LINES_MAX = 40
+
+
+def arguments(site: Site) -> Diagnosis | None:
+    """A forward that was called with too few, too many or unknown arguments."""
+    found = _ARGUMENTS_MESSAGE.search(site.message)
+    call = site.call
+    if not isinstance(site.error, TypeError) or found is None or call is None or site.op is not None:
+        return None
+    if call.module is None and call.index > 0:
+        return None
+    if call.module is not None and not found["who"].endswith(f"{_method(site)}"):
+        return None
+    signature = _signature(call, site)
+    name = site.call_name(call)
+    given = ", ".join(map(site.described, call.reads)) or "no tensors"
+    if found["missing"]:
+        missing = re.sub(r"'(\w+)'", r"`\1`", found["missing"])
+        problem = f"needs {missing} too"
+    elif found["takes"]:
+        problem = f"takes {found['takes']} counting `self`, and was given {found['given']}"
+    elif found["unexpected"]:
+        problem = f"has no argument `{found['unexpected']}`"
+    else:
+        problem = f"was given `{found['twice']}` twice"
+    sentence = f"{name} ({call.type}) was called with {given}, but its `forward{signature}` {problem}"
+    facts = {"call": site.name_of_call.get(call.index, call.type), "signature": signature, "tensors": len(call.reads)}
+    return Diagnosis("arguments", sentence, facts)
+
+
+def _method(site: Site) -> str:
+    return "forward" if isinstance(site.module, nn.Module) else ""
+
+
+def _signature(call: Call, site: Site) -> str:
+    function = type(call.module).forward if isinstance(call.module, nn.Module) else None
+    if function is None:
+        return ""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())[1:]
+    except (TypeError, ValueError):  # made in C: there is no signature to show
+        return ""
+    plain = [parameter.replace(annotation=inspect.Parameter.empty) for parameter in parameters]
+    return str(inspect.Signature(plain))
+
+
+def not_a_tensor(site: Site) -> Diagnosis | None:
+    """A tuple, None or list where an operation needs a tensor."""
+    found = _NOT_TENSOR.search(site.message)
+    call = site.call
+    if not isinstance(site.error, TypeError) or found is None or call is None:
+        return None
+    operation, argument, kind = found.groups()
+    who = site.call_name(call) if call.parent is not None else f"`{operation}`"
+    sentence = f"{who} got a {kind} as `{argument}`, where a tensor is needed"
+    source = _returned_by(site, call) if kind in ("tuple", "list", "dict") else None
+    if source is not None:
+        sentence += f"; {site.call_name(source)} ({source.type}) returns a {kind} of {len(_tensors(source))} tensors"
+    elif kind == "NoneType":
+        sentence = sentence.replace("a NoneType", "None")
+    return Diagnosis("not a tensor", sentence, {"argument": argument, "got": kind, "operation": operation})
+
+
+def _tensors(call: Call) -> list[Value]:
+    return list(values_in(call.out))
+
+
+def _returned_by(site: Site, call: Call) -> Call | None:
+    """The module call whose whole result is what a call was given."""
+    wanted = [id(value) for value in call.reads]
+    if not wanted:
+        return None
+    for other in reversed(site.record.calls[: call.index]):
+        if other.status == "ok" and [id(value) for value in _tensors(other)] == wanted:
+            return other
+    return None
+
+
+def assertion(site: Site) -> Diagnosis | None:
+    """A failed `assert`: what it says, and the shapes of the tensors it names."""
+    if not isinstance(site.error, AssertionError) or site.op is not None or not site.frames:
+        return None
+    frame = site.frames[-1]
+    statement = _statement(frame)
+    if not isinstance(statement, ast.Assert):
+        return None
+    condition = ast.unparse(statement.test)
+    said = f' "{site.message}"' if site.message else ""
+    where = site.subject if site.call is not None else "the forward"
+    told = _names_told(site, frame, statement.test)
+    sentence = f"{where} asserts `{condition}`{said}, which does not hold" + (f": {told}" if told else "")
+    return Diagnosis("assertion", sentence, {"condition": condition, "said": site.message})
+
+
+def unpacking(site: Site) -> Diagnosis | None:
+    """`b, c, h, w = x.shape` with another number of dimensions."""
+    found = re.search(r"(?:not enough values to unpack \(expected (\d+)(?:, got (\d+))?|too many values to unpack \(expected (\d+))", site.message)
+    if not isinstance(site.error, ValueError) or found is None or site.op is not None or not site.frames:
+        return None
+    frame = site.frames[-1]
+    statement = _statement(frame)
+    if not isinstance(statement, ast.Assign):
+        return None
+    expected = found[1] or found[3]
+    told = _names_told(site, frame, statement.value)
+    if not told:
+        return None
+    where = site.subject if site.call is not None else "the forward"
+    sentence = f"{where} unpacks `{ast.unparse(statement.value)}` into {expected} names, but {told}"
+    return Diagnosis("unpack", sentence, {"expected": int(expected)})
+
+
+def _statement(frame: Frame) -> ast.stmt | None:
+    """The statement that begins on the frame's line, or encloses it."""
+    code, line, _ = frame
+    lines = linecache.getlines(code.co_filename)
+    for start in range(line, max(0, line - _LINES_MAX), -1):
+        for end in range(line, min(len(lines), line + _LINES_MAX) + 1):
+            text = "".join(lines[start - 1 : end])
+            indent = len(text) - len(text.lstrip())
+            block = "\n".join(row[indent:] for row in text.splitlines())
+            try:
+                body = ast.parse(block).body
+            except SyntaxError:
+                continue
+            if len(body) == 1:
+                return body[0]
+    return None
+
+
+def _names_told(site: Site, frame: Frame, expression: ast.AST) -> str:
+    """Shapes of the tensors, and values of the numbers, that an expression names."""
+    told: dict[str, str] = {}
+    for node in ast.walk(expression):
+        text = ast.unparse(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+        value = _looked_up(node, frame[2])
+        if isinstance(value, torch.Tensor):
+            told.setdefault(text, f"`{text}` is {_tensor_text(site, value)}")
+        elif isinstance(value, (int, float, str)) and not isinstance(value, bool) and text:
+            told.setdefault(text, f"`{text}` is {value!r}")
+        elif isinstance(value, torch.Size):
+            told.setdefault(text, f"`{text}` is {shape_text(value)}")
+    return ", ".join(list(told.values())[:5])
+
+
+def _looked_up(node: ast.AST, local: Mapping[str, Any]) -> Any:
+    """The value of a name, or of an attribute kept in its owner's own storage; no code of the user runs."""
+    if isinstance(node, ast.Name):
+        return local.get(node.id)
+    if not isinstance(node, ast.Attribute):
+        return None
+    owner = _looked_up(node.value, local)
+    if isinstance(owner, torch.Tensor):
+        return owner.shape if node.attr == "shape" else None
+    held = getattr(owner, "__dict__", None)
+    if not isinstance(held, dict):
+        return None
+    for store in (held, held.get("_parameters"), held.get("_buffers"), held.get("_modules")):
+        if isinstance(store, dict) and node.attr in store:
+            return store[node.attr]
+    return None
+
+
+def _tensor_text(site: Site, tensor: torch.Tensor) -> str:
+    for op in reversed(site.record.ops):
+        for value in _values_of(op):
+            if value.ref is not None and value.ref() is tensor:
+                return f"{shape_text(tensor.shape)} from {site.maker(value)}"
+    for name, value in site.record.inputs:
+        if value.ref is not None and value.ref() is tensor:
+            return f"{shape_text(tensor.shape)}, the input `{name}`"
+    return shape_text(tensor.shape)
+
+
+def _values_of(op: Any) -> list[Value]:
+    return [*values_in(op.out), *op.reads]
+
+
+RULES = (arguments, not_a_tensor, assertion, unpacking)
