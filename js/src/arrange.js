@@ -50,6 +50,7 @@
 import { assignRanks } from "./engine/ranks.js";
 import { borderOf, PADDING, portXs, settlePorts } from "./border.js";
 import { Pen } from "./pen.js";
+import { foldColumns } from "./columns.js";
 import { chooseRails, railLanes } from "./rails.js";
 import { stackRows } from "./rows.js";
 import { plainEnds, spreadAttachments } from "./attach.js";
@@ -150,7 +151,8 @@ export function arrange(task, solved, railOf, kept) {
     return lane ? pen.rail(edge, tailX[at], headX[at], lane) : pen.curve(edge, tailX[at], headX[at], bends[at]);
   });
   const labels = placeLabels({ task, lines, solution, blockTops, rows, tailX, headX, bends, nodeOf, isRail: railOf });
-  return finish({ task, solution, lines, labels, rows, blockTops, border });
+  const strip = finish({ task, solution, lines, labels, rows, blockTops, border });
+  return foldColumns(task, strip, rows.bottoms);
 }
 
 /** @type {(task: ScopeTask, solution: Solution, bends: number[][]) => {left: number, right: number}} */
