@@ -12,6 +12,7 @@ from torchatlas.attention import set_attention_flags
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
 from torchatlas.record import Context, Nested, Op, Record, Value
+from torchatlas.sizes import Sizes
 from torchatlas.state import Preserved, set_random_states, storage_key
 from torchatlas.structure import put_together, take_apart
 
@@ -27,6 +28,9 @@ class Replay:
         inputs: tensor for each input value, by the value's id.
         want: values that are to be kept, besides those the caller asks for while running.
         on_result: called after each operation with it and its results, for looking into the run.
+
+    Attributes:
+        sizes: recorded sizes that turned out to depend on the data and to be others now.
     """
 
     def __init__(
@@ -44,6 +48,7 @@ class Replay:
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._watched: dict[Any, torch.Tensor] = {}
         self._lost = _lost_ops(record)
+        self.sizes = Sizes()
 
     def run(self, stops: Mapping[int, list[tuple[Any, Value]]] | None = None, until: int | None = None) -> None:
         """Run the operations in order.
@@ -109,8 +114,18 @@ class Replay:
             self._save_captured(op)
         args = [_unpack(arg, self.get) for arg in op.args]
         kwargs = {name: _unpack(arg, self.get) for name, arg in op.kwargs.items()}
-        out = op.func(*args, **kwargs)
-        self._bind(op.out, out)
+        if self.sizes:
+            args, kwargs = self.sizes.adapt(op, args, kwargs)
+        try:
+            out = op.func(*args, **kwargs)
+            self._bind(op.out, out)
+        except Exception as error:
+            if self.sizes:
+                error.add_note(
+                    f"in the replay of {op.name}: sizes that depend on the data differ from the recorded ones, so that "
+                    "the forward may take another path for these inputs"
+                )
+            raise
         if self.on_result is not None:
             results = {id(v): v for v in (*values_in(op.out), *op.writes)}
             self.on_result(op, [self.get(value) for value in results.values()])
@@ -118,7 +133,11 @@ class Replay:
     def _bind(self, template: Any, out: Any) -> None:
         if isinstance(template, Value):
             self.values[id(template)] = out
+            if template.shape is not None and not out.is_nested and out.shape != template.shape:
+                self.sizes.learn(template.shape, out.shape)
         elif isinstance(template, (list, tuple)):
+            if len(template) != len(out):
+                raise RuntimeError(f"{len(out)} results where {len(template)} were recorded")
             for part, result in zip(template, out, strict=True):
                 self._bind(part, result)
         elif isinstance(template, Nested):
