@@ -18,8 +18,8 @@
  * @typedef {import("./scopes.js").Scope} Scope
  * @typedef {import("./scopes.js").Scopes} Scopes
  * @typedef {import("./measure.js").Face} Face
- * @typedef {import("./arrange.js").ScopeTask} ScopeTask
- * @typedef {import("./arrange.js").ScopeLayout} ScopeLayout
+ * @typedef {import("./arrange/arrange.js").ScopeTask} ScopeTask
+ * @typedef {import("./arrange/arrange.js").ScopeLayout} ScopeLayout
  * @typedef {import("./engine/ranks.js").Problem} Problem
  * @typedef {import("./engine/ranks.js").Solution} Solution
  *
@@ -27,12 +27,15 @@
  * @typedef {Map<string, {id: number, layout: ScopeLayout}>} Memo by structure, one per engine
  * @typedef {Generator<Problem[], Scene, Solution[]>} Steps asks for solutions, level by level
  */
-import { arrange, toProblem } from "./arrange.js";
+import { arrange, toProblem } from "./arrange/arrange.js";
 import { createSolver } from "./engine/client.js";
 import { solveSimply } from "./engine/simple.js";
-import { arrangeList } from "./list.js";
+import { arrangeList } from "./arrange/list.js";
 import { edgeText, faceOf, labelWidth, LABEL_HEIGHT } from "./measure.js";
 import { splitScopes } from "./scopes.js";
+
+/** Scopes that a layouter remembers before it starts afresh. */
+const MOST_REMEMBERED = 5000;
 
 /** @type {Engine} */
 export const simpleEngine = { name: "simple", solve: solveSimply };
@@ -71,6 +74,7 @@ export function createLayouter({ wasm = null, workerFactory } = {}) {
       const start = now();
       const name = await solver.ready();
       if (ticket !== latest) return null;
+      if (memos[name].size > MOST_REMEMBERED) memos[name].clear();
       const steps = layoutSteps(graph, visible, memos[name]);
       let step = steps.next();
       while (!step.done) {

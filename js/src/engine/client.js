@@ -15,7 +15,8 @@ import { workerSource } from "./workersource.js";
 
 /** How long Graphviz may take, in ms, before the simple engine steps in and the worker is given up. */
 const START_LIMIT_MS = 20000;
-const SOLVE_LIMIT_MS = 8000;
+const SOLVE_LIMIT_MS = 6000;
+const SOLVE_LIMIT_EACH_MS = 1500;
 
 /**
  * @param {{wasm: Uint8Array | ArrayBuffer | null, workerFactory?: (() => Worker) | null}} options
@@ -160,7 +161,7 @@ function createWorkerSolver(wasm, factory) {
     async solve(problems) {
       if (worker === null) start = null;
       if (!(await this.isReady())) return problems.map(() => null);
-      const answer = await ask({ problems }, SOLVE_LIMIT_MS);
+      const answer = await ask({ problems }, SOLVE_LIMIT_MS + SOLVE_LIMIT_EACH_MS * problems.length);
       // After a failure the next request starts a new worker.
       if (answer === null) start = null;
       return answer ?? problems.map(() => null);

@@ -4,7 +4,7 @@
  * @typedef {import("./arrange.js").Block} Block
  * @typedef {import("./arrange.js").BlockEdge} BlockEdge
  * @typedef {import("./arrange.js").Line} Line
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  */
 
 const CORNER = 9;

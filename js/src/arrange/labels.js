@@ -4,7 +4,7 @@
  *
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
  * @typedef {import("./arrange.js").Line} Line
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  * @typedef {{x: number, y: number, width: number, height: number}} Rect
  *
  * @typedef {Object} LabelTask
@@ -19,7 +19,7 @@
  * @property {(end: number, isTail: boolean) => number} nodeOf
  * @property {boolean[]} isRail
  */
-import { LABEL_HEIGHT } from "./measure.js";
+import { LABEL_HEIGHT } from "../measure.js";
 
 const BESIDE = 5;
 const BELOW_TAIL = 3;

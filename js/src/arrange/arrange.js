@@ -4,8 +4,8 @@
  * Each rank has a band as high as its highest child. Edges run vertically inside bands and turn only in the gaps between
  * them, where no child is, so no edge can pass through a child.
  *
- * @typedef {import("./engine/ranks.js").Problem} Problem
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Problem} Problem
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  *
  * @typedef {Object} Block a child as its scope sees it
  * @property {number} width
@@ -47,7 +47,7 @@
  * @property {Line[]} lines per edge
  * @property {({x: number, y: number} | null)[]} labels per edge; null where there is none or no room for one
  */
-import { assignRanks } from "./engine/ranks.js";
+import { assignRanks } from "../engine/ranks.js";
 import { borderOf, PADDING, portXs, settlePorts } from "./border.js";
 import { Pen } from "./pen.js";
 import { foldColumns } from "./columns.js";

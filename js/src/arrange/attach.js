@@ -3,7 +3,7 @@
  *
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
  * @typedef {import("./arrange.js").Block} Block
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  * @typedef {import("./rails.js").Lanes} Lanes
  */
 

@@ -3,11 +3,11 @@
  * for labels and for arrowheads. Pure.
  *
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  * @typedef {import("./rails.js").Lanes} Lanes
  * @typedef {import("./border.js").Border} Border
  */
-import { LABEL_HEIGHT } from "./measure.js";
+import { LABEL_HEIGHT } from "../measure.js";
 import { PADDING, TOP_PADDING } from "./border.js";
 
 /** Distances in px. */

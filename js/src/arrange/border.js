@@ -2,7 +2,7 @@
  * The sides of a scope and the ports on its upper and lower border. Pure.
  *
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  */
 
 /** Room in px between what is inside and the border. */

@@ -3,7 +3,7 @@
  * rank, so nothing new is crossed, and is drawn upright for as long as that place allows. Pure.
  *
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
- * @typedef {import("./engine/ranks.js").Solution} Solution
+ * @typedef {import("../engine/ranks.js").Solution} Solution
  * @typedef {{edge: number, at: number, left: number, right: number}} Slot one thing on a rank; `edge` is -1 for a child,
  *   `at` the number of the bend
  */

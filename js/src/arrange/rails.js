@@ -2,7 +2,7 @@
  * Gutters: a tensor that many far readers share (a mask, a rotary table), or a cable that many feed, runs down beside the
  * children instead of between them, where it would need a lane on every rank. Pure.
  *
- * @typedef {import("./engine/ranks.js").Problem} Problem
+ * @typedef {import("../engine/ranks.js").Problem} Problem
  * @typedef {import("./arrange.js").BlockEdge} BlockEdge
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
  *
