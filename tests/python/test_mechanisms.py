@@ -378,3 +378,46 @@ def test_output_depends_on_the_input(name):
             reached.add(name)
             todo += trace.adjacency[name]
     assert any(trace.graph.nodes[i].name in reached for i in trace.graph.outputs)
+
+
+def test_sizes_that_depend_on_the_data_follow_it():
+    def keep(x):
+        kept = x[x > 0]
+        canvas = torch.zeros((len(kept), 2))
+        canvas[:, 0] = kept
+        return canvas.sum(), kept.reshape(1, kept.shape[0]).mean()
+
+    trace = torchatlas.trace(keep, (torch.randn(50, generator=torch.Generator().manual_seed(1)),))
+    fresh = torch.randn(50, generator=torch.Generator().manual_seed(2))
+    assert (fresh > 0).sum() != trace.values("getitem")["getitem"].shape[0]
+    assert_equal(trace.replay(fresh), keep(fresh))
+
+
+def test_a_path_that_data_changes_is_an_error_and_no_wrong_number():
+    def loop(x):
+        total = x.sum()
+        for value in torch.unique(x):
+            total = total + value
+        return total
+
+    trace = torchatlas.trace(loop, (torch.tensor([1.0, 1.0, 2.0]),))
+    with pytest.raises(RuntimeError, match="3 results where 2 were recorded"):
+        trace.replay(torch.tensor([1.0, 2.0, 3.0]))
+
+
+def test_a_constant_from_outside_torch_is_said_to_be_one():
+    def through_numpy(x):
+        return x + torch.from_numpy(x.detach().numpy().copy())
+
+    trace = torchatlas.trace(through_numpy, (torch.ones(3),))
+    (constant,) = [node for node in trace.graph.nodes if node.kind == "constant"]
+    assert constant.note == "came from outside torch"
+    assert trace.graph.coverage.outside == 1
+
+
+def test_an_attribute_that_is_no_buffer_is_a_constant_with_its_path():
+    model = Module(lambda self, x: x + self.tables["a"][0])
+    model.tables = {"a": [torch.ones(4)]}
+    trace = torchatlas.trace(model, (torch.ones(3, 4),))
+    (constant,) = [node for node in trace.graph.nodes if node.kind == "constant"]
+    assert constant.note == "attribute tables.a[0]"
