@@ -14,7 +14,10 @@ export function onClick(view, index, isHandle, event) {
   else if (isHandle) view.run(view.toggle(item, event.shiftKey));
   else if (event.shiftKey || event.ctrlKey || event.metaKey)
     view.run(view.select(withOrWithout(view.selected, item.name)));
-  else view.run(view.select([item.name], false));
+  else {
+    view.run(view.select([item.name], false));
+    view.uncoverSoon(index);
+  }
 }
 
 /** @type {(selected: Set<string>, name: string) => string[]} */

@@ -96,3 +96,15 @@ export function significant(value) {
     Math.abs(value) >= 1e-4 && Math.abs(value) < 1e6 ? String(Number(value.toPrecision(3))) : value.toExponential(2);
   return text.replace("-", "−");
 }
+
+/**
+ * The end of a dotted name that tells it from its neighbours: `attn`, but `h.0` where the last part is a number.
+ *
+ * @param {string} name
+ */
+export function shortName(name) {
+  const parts = name.split(".");
+  const last = parts[parts.length - 1];
+  const before = parts[parts.length - 2];
+  return /^\d+(:\d+)?$/.test(last) && before !== undefined ? `${before}.${last}` : last || name;
+}

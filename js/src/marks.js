@@ -21,7 +21,7 @@
  * @property {boolean} isHovered
  * @property {boolean} isHit found by the search or highlighted from Python
  * @property {string | null} colour of its bar, from "colour by"; null where that says nothing
- * @property {boolean} hasNote
+ * @property {boolean} hasNote a note from the tracer or from Python
  */
 import { textWidth } from "./measure.js";
 import { familyOf, levelFill } from "./theme.js";
@@ -91,6 +91,19 @@ export function isFailed(box, graph) {
  * @returns {Mark[]}
  */
 export function boxMarks(box, graph, palette, look) {
+  const marks = plainMarks(box, graph, palette, look);
+  return look.hasNote ? [...marks, noteMark(box, palette)] : marks;
+}
+
+/** A dot on the upper right corner: there is something to read in the panel. @type {(box: Box, palette: Palette) => PathMark} */
+function noteMark(box, palette) {
+  const x = box.x + box.width - 6;
+  const d = `M${x - 5} ${box.y}a5 5 0 1 0 10 0a5 5 0 1 0 -10 0Z`;
+  return { kind: "path", d, fill: palette.hit, stroke: palette.card, lineWidth: 1.5 };
+}
+
+/** @type {(box: Box, graph: Graph, palette: Palette, look: BoxLook) => Mark[]} */
+function plainMarks(box, graph, palette, look) {
   if (box.item.kind !== "node") {
     return box.item.isOpen ? scopeMarks(box, graph, palette, look) : cardMarks(box, graph, palette, look);
   }

@@ -17,7 +17,7 @@
  * @property {() => void} onFold show the repetition as one box again
  */
 import { element, icon } from "./dom.js";
-import { formatBytes, formatMetric, formatSpec, metricLabel, significant } from "./format.js";
+import { formatBytes, formatMetric, formatSpec, metricLabel, shortName, significant } from "./format.js";
 
 const COPY = "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3";
 const CROSS = "M4 4l8 8M12 4l-8 8";
@@ -61,7 +61,7 @@ function heading(context) {
     icon(document, CROSS),
   ]);
   close.addEventListener("click", handlers.onClose);
-  const short = row.name.split(".").filter(Boolean).pop() ?? row.name;
+  const short = shortName(row.name);
   const type = isNode(context) ? kindLabel(/** @type {GraphNode} */ (row)) : /** @type {ModuleCall} */ (row).type;
   const count = item.kind === "repeat" ? ` ×${item.members.length}` : "";
   return element(document, "header", { class: "panel-head" }, [

@@ -9,6 +9,7 @@
  * @property {() => void} onLeave give the focus back to the map
  */
 import { element, icon } from "./dom.js";
+import { shortName } from "./format.js";
 
 const GLASS = "M7 2.5a4.5 4.5 0 1 0 0 9a4.5 4.5 0 1 0 0 -9M10.5 10.5L14 14";
 /** Longer lists are read by nobody; the map marks all of them. */
@@ -161,7 +162,7 @@ function optionsOf(document, names, describe) {
   if (names.length === 0)
     return [element(document, "div", { class: "hint", role: "presentation" }, ["Nothing found."])];
   const options = names.slice(0, MOST_RESULTS).map((name, index) => {
-    const short = name.split(".").pop() ?? name;
+    const short = shortName(name);
     const kind = describe(name);
     return element(
       document,

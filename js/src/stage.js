@@ -353,23 +353,18 @@ export class Stage {
     if (whole.k >= READABLE_SCALE) return whole;
     if (this.scene.boxes[index]) return this.#viewAt(index, 1);
     const room = this.#room();
-    const { width } = this.scene;
-    const k = Math.min(Math.max(room.width / width, READABLE_SCALE), 1);
-    const overhang = Math.max(width * k - room.width, 0);
-    const start = overhang > 0 ? this.#startX() : width / 2;
-    const x = Math.min(
-      Math.max(room.left + room.width / 2 - start * k, room.left - overhang),
-      room.left + (overhang > 0 ? 0 : (room.width - width * k) / 2),
-    );
-    return { k, x, y: room.top };
+    const k = Math.min(Math.max(room.width / this.scene.width, READABLE_SCALE), 1);
+    const [left, right] = this.#spanAtTop(room.height / k);
+    // As much as fits of what begins in the first screen is centred; the middle, where it does not fit.
+    return { k, x: room.left + room.width / 2 - ((left + right) / 2) * k, y: room.top };
   }
 
-  /** Where reading starts: the middle of the topmost boxes. */
-  #startX() {
-    const tops = this.scene.boxes.filter((box) => box.parent < 0 && box.y < 80);
-    return tops.length === 0
-      ? this.scene.width / 2
-      : tops.reduce((sum, box) => sum + box.x + box.width / 2, 0) / tops.length;
+  /** @type {(depth: number) => [number, number]} left and right end of what begins above a height, px of the scene */
+  #spanAtTop(depth) {
+    const boxes = this.scene.boxes.filter((box) => box.parent < 0 && box.y < depth);
+    const left = boxes.reduce((least, box) => Math.min(least, box.x), this.scene.width);
+    const right = boxes.reduce((most, box) => Math.max(most, box.x + box.width), 0);
+    return [left, right];
   }
 
   /** @returns {Transform} */
@@ -413,21 +408,26 @@ export class Stage {
     return this.fly(view);
   }
 
-  /** @param {number} index moved into view if it is not, and only as far as needed; zoomed in if too small to read */
+  /** @param {number} index of a box: moved into view if it is not; zoomed in if it is too small to read */
   async bringIntoView(index) {
+    const box = this.scene.boxes[index];
+    if (!box || this.width === 0) return;
+    this.arrive?.();
+    if (this.interaction.transform().k >= READABLE_SCALE * 0.75) return this.uncover(index);
+    const room = this.#room();
+    const x = room.left + room.width / 2 - (box.x + box.width / 2);
+    const isTall = box.height > room.height * 0.6;
+    const y = isTall ? room.top + 20 : room.top + Math.min((room.height - box.height) / 2, room.height * 0.3);
+    await this.fly({ k: 1, x, y: y - box.y });
+  }
+
+  /** @param {number} index of a box: moved from under the panels and into the window, only as far as needed */
+  async uncover(index) {
     const box = this.scene.boxes[index];
     if (!box || this.width === 0) return;
     this.arrive?.();
     const now = this.interaction.transform();
     const room = this.#room();
-    if (now.k < READABLE_SCALE * 0.75) {
-      const k = 1;
-      const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
-      const y = room.top + Math.min(room.height / 2 - (box.height / 2) * k, room.height * 0.3) - box.y * k;
-      const target = { k, x, y: box.height * k > room.height * 0.6 ? room.top + 20 - box.y * k : y };
-      await this.fly(target);
-      return;
-    }
     const dx = overhang(box.x * now.k + now.x, box.width * now.k, room.left + 12, room.width - 24);
     const dy = overhang(box.y * now.k + now.y, box.height * now.k, room.top + 12, room.height - 24);
     if (dx !== 0 || dy !== 0) await this.fly({ k: now.k, x: now.x + dx, y: now.y + dy });

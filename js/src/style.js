@@ -162,12 +162,12 @@ dd.mono { font-size: 12px; line-height: 19px; }
   .box { padding: 0 8px; gap: 5px; }
   .box select { max-width: 92px; }
   .search { flex: 1 1 120px; width: auto; min-width: 90px; }
-  .map { width: 60px; height: 96px; left: 8px; top: 48px; }
+  .map { display: none; }
   .panel { left: 8px; right: 8px; top: auto; bottom: 8px; width: auto; max-height: min(46%, 360px); }
   @keyframes arrive { from { opacity: 0; transform: translateY(14px); } }
   .bottom, .frame.with-panel .bottom { left: 8px; right: 8px; bottom: 8px; }
   .frame.with-panel .bottom { display: none; }
-  .banner, .frame.with-panel .banner { left: 76px; right: 8px; top: 48px; }
+  .banner, .frame.with-panel .banner { left: 8px; right: 8px; top: 48px; }
   .outline { left: 8px; top: 48px; }
 }
 @media (prefers-reduced-motion: reduce) { *, *::before, *::after { animation: none !important; transition: none !important; } }

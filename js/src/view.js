@@ -27,6 +27,10 @@ import { assemble, makeMinimap, makeOutline, makeParts, makeSearch, makeStage, m
 
 /** A layout that takes longer than this is announced. */
 const PATIENCE_MS = 180;
+/** After a click the map waits for a second one before it moves the box from under the panel. */
+const DOUBLE_CLICK_MS = 320;
+/** The minimap and the room around it, px. */
+const MAP_WIDTH = 120;
 
 /**
  * @param {HTMLElement} target
@@ -111,6 +115,8 @@ export class View {
     this.pending = Promise.resolve();
     this.layouter = layouterOf(options);
     this.isReady = false;
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    this.uncovering = undefined;
     /** @type {string | null} whose path the breadcrumb shows */
     this.crumbed = null;
     this.root = host.attachShadow({ mode: "open" });
@@ -271,7 +277,8 @@ export class View {
       hits: boxesOf([...this.found, ...this.highlighted]),
       ...reach(this.scene, selected),
       colourOf: (box) => colourOf(box.item),
-      hasNote: (box) => box.item.name in this.notes,
+      hasNote: ({ item }) =>
+        Object.hasOwn(this.notes, item.name) || (item.kind === "node" && Boolean(this.graph.nodes[item.id].note)),
     };
     this.stage.requestPaint();
   }
@@ -288,6 +295,12 @@ export class View {
     if (call) return call.type;
     const node = this.graph.nodes[nodeByName.get(name) ?? -1];
     return node?.kind === "op" || node?.kind === "opaque" ? "operation" : (node?.kind ?? "");
+  }
+
+  /** The whole name of what the pointer is on, for names that were shortened. @param {number} index of a box */
+  showHint(index) {
+    const box = this.scene.boxes[index];
+    this.stage.element.title = box ? `${box.item.name}\n${describeBox(this.graph, box)}` : "";
   }
 
   /** @param {string} name @returns {Item | null} what the panel is about */
@@ -334,14 +347,14 @@ export class View {
     const isSmall = this.stage.width <= 700;
     const hasPanel = !this.parts.panel.hidden;
     const bottom = hasPanel && isSmall ? this.parts.panel.offsetHeight + 16 : 56;
-    const mapWidth = isSmall ? 76 : 120;
-    // A tall picture is narrow: it is centred beside the minimap only where it would lie under it.
+    // A tall picture is narrow: it makes room for the minimap only where it would lie under it.
+    const isWide = !isSmall && this.scene.width > this.stage.width - 2 * MAP_WIDTH;
     const bannerHeight = this.parts.banner?.isConnected ? this.parts.banner.offsetHeight + 8 : 0;
     return {
       top: (isSmall ? 52 : 60) + bannerHeight,
       right: hasPanel && !isSmall ? 372 : 16,
       bottom,
-      left: this.scene.width > this.stage.width - 2 * mapWidth ? mapWidth : 16,
+      left: isWide ? MAP_WIDTH : 16,
     };
   }
 
@@ -414,6 +427,14 @@ export class View {
     if (box) this.parts.spoken.textContent = describeBox(this.graph, box);
     if (box && isMoving) await this.stage.bringIntoView(index);
     await this.stage.painted();
+  }
+
+  /** The panel may have come over what was clicked. @param {number} index of a box */
+  uncoverSoon(index) {
+    clearTimeout(this.uncovering);
+    this.uncovering = setTimeout(() => {
+      if (!this.signal.aborted && !this.scene.boxes[index]?.item.isOpen) this.run(this.stage.uncover(index));
+    }, DOUBLE_CLICK_MS);
   }
 
   /**

@@ -24,7 +24,7 @@ export function makeStage(view) {
       const item = view.scene.boxes[index]?.item;
       if (item && !isHandle) view.run(view.toggle(item, false));
     },
-    onHover: () => undefined,
+    onHover: (index) => view.showHint(index),
     onPainted: () => view.afterPaint(),
     insets: () => view.insets(),
     startBox: () => view.startBox(),
@@ -122,6 +122,7 @@ export function assemble(view) {
     parts.spoken,
   ]);
   view.root.append(element(document, "style", {}, [STYLE]), frame);
+  view.stage.element.addEventListener("pointerdown", () => clearTimeout(view.uncovering), { signal: view.signal });
   // A page has the keys to itself; in a notebook they are the view's only while the focus is in it.
   listenToKeys(view.options.isPage ? document : frame, view.signal, (action, event) => onAction(view, action, event));
   if (view.options.theme === "auto") {

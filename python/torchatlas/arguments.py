@@ -10,6 +10,8 @@ from torch import nn
 
 _KEYWORD_KINDS = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
+_Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
 
 def function_name(function: Callable[..., Any]) -> str:
     """Name under which a traced callable is shown."""
@@ -18,7 +20,7 @@ def function_name(function: Callable[..., Any]) -> str:
     return "function" if name == "<lambda>" else str(name)
 
 
-def call_arguments(target: Callable[..., Any], inputs: Any, kwargs: Mapping[str, Any] | None) -> tuple[tuple, dict]:
+def call_arguments(target: Callable[..., Any], inputs: Any, kwargs: Mapping[str, Any] | None) -> _Arguments:
     """The positional and keyword arguments meant by `inputs` and `kwargs`.
 
     A tuple is splatted; a mapping whose keys all name keyword-passable parameters of the forward is passed as

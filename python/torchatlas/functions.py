@@ -143,10 +143,11 @@ _DUNDERS = {
 _METADATA = frozenset((
     "shape", "dtype", "device", "requires_grad", "ndim", "is_cuda", "is_cpu", "is_xpu", "is_mps", "layout", "is_sparse",
     "is_sparse_csr", "is_quantized", "is_meta", "is_nested", "is_mkldnn", "grad_fn", "is_leaf", "version", "itemsize",
-    "nbytes", "names", "base", "output_nr", "name", "retains_grad", "is_vulkan", "is_ipu", "is_xla", "is_ort", "is_mtia",
-    "is_maia", "backward_hooks", "post_accumulate_grad_hooks", "has_symbolic_sizes_strides", "cdata", "grad_dtype",
+    "nbytes", "names", "base", "output_nr", "name", "retains_grad", "is_vulkan", "is_ipu", "is_xla", "is_ort",
+    "is_mtia", "is_maia", "backward_hooks", "post_accumulate_grad_hooks", "has_symbolic_sizes_strides", "cdata",
+    "grad_dtype",
 ))  # fmt: skip
-_METADATA_FUNCTIONS = frozenset(
+_METADATA_FUNCTIONS = frozenset[Any](
     getattr(torch.Tensor, name)
     for name in (
         "size", "dim", "numel", "stride", "is_floating_point", "is_complex", "is_contiguous", "storage_offset",
@@ -155,7 +156,9 @@ _METADATA_FUNCTIONS = frozenset(
         "is_conj", "type", "dense_dim", "sparse_dim", "_is_view", "has_names", "__dir__",
     )
     if hasattr(torch.Tensor, name) and name != "type"
-) | {torch.is_tensor, torch.is_floating_point, torch.is_complex, torch.numel, torch.is_storage}  # fmt: skip
+) | frozenset[Any]((
+    torch.is_tensor, torch.is_floating_point, torch.is_complex, torch.numel, torch.is_storage,
+))  # fmt: skip
 
 
 def _raw_name(func: Any) -> str:
@@ -207,9 +210,9 @@ _DUNDERS_IN_PLACE = frozenset(f"__i{name}__" for name in _BINARY)
 _PURE = frozenset(
     getattr(torch.nn.functional, name)
     for name in (
-        "layer_norm", "group_norm", "rms_norm", "softmax", "log_softmax", "dropout", "relu", "silu", "hardtanh", "relu6",
-        "elu", "leaky_relu", "sigmoid", "tanh", "mish", "hardswish", "hardsigmoid", "interpolate", "cross_entropy",
-        "max_pool2d", "normalize", "glu", "selu", "celu", "softmin", "softsign", "tanhshrink",
+        "layer_norm", "group_norm", "rms_norm", "softmax", "log_softmax", "dropout", "relu", "silu", "hardtanh",
+        "relu6", "elu", "leaky_relu", "sigmoid", "tanh", "mish", "hardswish", "hardsigmoid", "interpolate",
+        "cross_entropy", "max_pool2d", "normalize", "glu", "selu", "celu", "softmin", "softsign", "tanhshrink",
     )
     if hasattr(torch.nn.functional, name)
 ) | {torch.einsum, torch.norm, torch.stft, torch.split, torch.meshgrid, torch.broadcast_tensors}  # fmt: skip

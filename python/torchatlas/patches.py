@@ -3,8 +3,8 @@
 Three attributes are replaced: `nn.Module.__call__`, to see module calls; `autograd.Function.apply`, to keep a custom
 Function whole; `torch.overrides.has_torch_function`, because torch leaves its fast paths of attention, and so changes
 the numbers, while any function mode is active. The `forward` of the traced model's classes is replaced too, to see
-`module.forward(x)`, and the `initialize_parameters` of lazy ones, which is no part of the forward. What is installed follows from which tracers are active, so that an interruption at any instant is
-repaired by calling `sync()` again.
+`module.forward(x)`, and the `initialize_parameters` of lazy ones, which is no part of the forward. What is installed
+follows from which tracers are active, so that an interruption at any instant is repaired by calling `sync()` again.
 """
 
 from __future__ import annotations

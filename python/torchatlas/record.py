@@ -46,7 +46,8 @@ class Value:
     """
 
     __slots__ = (
-        "device", "dtype", "is_written", "kind", "made", "name", "note", "op", "ref", "requires_grad", "shape", "tensor",
+        "device", "dtype", "is_written", "kind", "made", "name", "note", "op", "ref", "requires_grad", "shape",
+        "tensor",
     )  # fmt: skip
 
     def __init__(self, kind: str, op: Op | None, made: int) -> None:
@@ -101,8 +102,8 @@ class Op:
     """
 
     __slots__ = (
-        "args", "call", "context", "error", "func", "index", "is_passed_on", "kwargs", "level", "memory", "name", "note",
-        "out", "place", "reads", "status", "writes",
+        "args", "call", "context", "error", "func", "index", "is_passed_on", "kwargs", "level", "memory", "name",
+        "note", "out", "place", "reads", "status", "writes",
     )  # fmt: skip
 
     def __init__(self, index: int, func: Any, name: str, level: str, call: Call, context: Context) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FunctionType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
 from typing import Any, Protocol
 
 import torch
@@ -22,7 +22,7 @@ import torch.autograd.forward_ad as forward_ad
 from torch import nn
 from torch._C._functorch import peek_interpreter_stack
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import UninitializedTensorMixin
+from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined] # missing in torch's stub
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -117,7 +117,7 @@ class Tracer:
         self._owned: dict[int, tuple[torch.Tensor, Value]] = {}
         self._paths: dict[int, str] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
-        self._held: list[int] = []
+        self._held: list[Any] = []
         self._last_context: Context | None = None
         self.methods = self._survey()
         self._undo: list[Callable[[], None]] = []
@@ -326,6 +326,8 @@ class Tracer:
         """Record a view that torch made without a call that we could see."""
         here = geometry_of(tensor)
         source = base.ref() if base.ref is not None else base.tensor
+        func: Callable[..., Any]
+        rest: tuple[Any, ...]
         if source is None or here is None:
             func, rest = _same, ()
         elif here == geometry:
@@ -426,7 +428,7 @@ class Tracer:
         op.index = len(ops)
         self._raised.append(op)
         out = NOTHING if self.beyond is None else self.beyond.op_result(self.record, op)
-        if out is not NOTHING:
+        if out is not NOTHING and self.beyond is not None:
             op.note = self.beyond.note(out)
             out = self._finish(op, out, [], _IDENTITY)
             self.record.failures.append(Failed(error, op, op.call))
@@ -560,7 +562,7 @@ class Tracer:
         return out
 
     def _unpack(self, op: Op, out: Any, keep: Any, info: Function) -> tuple[Any, Any, bool]:
-        """Like `_finish` for one result that is no plain tensor: what the caller gets, its template, any tensor in it."""
+        """`_finish` for one result that is no plain tensor: what the caller gets, its template, any tensor in it."""
         cls = type(out)
         if cls in _ATOMS:
             return out, out, False
@@ -702,7 +704,7 @@ class Tracer:
         """Note a module call that raised; returns what to go on with, `NOTHING` to let it raise."""
         self._raised.append(call)
         out = NOTHING if self.beyond is None else self.beyond.call_result(self.record, call)
-        if out is NOTHING:
+        if out is NOTHING or self.beyond is None:
             return out
         self.busy += 1
         try:
@@ -801,7 +803,7 @@ class _Gap(_DispatchMode):
     """Sees what runs at the dispatcher outside any recorded function."""
 
     def __init__(self, tracer: Tracer) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.tracer = tracer
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -815,7 +817,7 @@ class _Watch(_DispatchMode):
     """Notes what operators write into, and has it kept before."""
 
     def __init__(self, preserved: Preserved) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.preserved = preserved
         self.written: set[int | None] = set()
 
@@ -868,7 +870,8 @@ def geometry_of(tensor: torch.Tensor) -> Geometry | None:
 def _geometry(tensor: torch.Tensor) -> Geometry | None:
     if tensor.layout is not torch.strided or tensor.is_nested or isinstance(tensor, UninitializedTensorMixin):
         return None
-    return Geometry(tensor.storage_offset(), tuple(tensor.shape), tensor.stride(), tensor.element_size())
+    offset: Any = tensor.storage_offset()  # torch says that it may be symbolic
+    return Geometry(offset, tuple(tensor.shape), tensor.stride(), tensor.element_size())
 
 
 def _autocast_state() -> tuple[tuple[str, Any, bool], ...]:
@@ -887,7 +890,7 @@ def is_internal_code(code: CodeType) -> bool:
 
 def _place() -> Place | None:
     """The innermost line of code that is neither torch's nor ours; None where the forward is all torch's."""
-    frame = sys._getframe(2)
+    frame: FrameType | None = sys._getframe(2)
     while frame is not None:
         code = frame.f_code
         is_internal = _is_internal.get(code)
@@ -940,9 +943,8 @@ def _roots(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
     """Modules whose parts are to have names: the model, or what a traced function closes over."""
     if isinstance(model, nn.Module):
         return [("", model)]
-    cells = zip(
-        getattr(getattr(target, "__code__", None), "co_freevars", ()), getattr(target, "__closure__", None) or ()
-    )
+    names = getattr(getattr(target, "__code__", None), "co_freevars", ())
+    cells = zip(names, getattr(target, "__closure__", None) or (), strict=True)
     found = [(name, cell.cell_contents) for name, cell in cells if isinstance(_contents_of(cell), nn.Module)]
     return found
 

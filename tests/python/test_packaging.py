@@ -5,13 +5,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 import venv
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import tomllib
 
 import torchatlas
 from torchatlas import _version, schema

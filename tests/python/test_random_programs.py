@@ -1,4 +1,4 @@
-"""Random programs of views, writes and arithmetic: replay on fresh inputs equals the plain run, edges follow the data."""
+"""Random programs of views, writes and arithmetic: replay on fresh inputs equals the plain run, edges follow data."""
 
 import torch
 from hypothesis import given, settings
