@@ -81,6 +81,19 @@ class Template:
                 todo.extend(reversed([(path + _step_text(part.how, key), child) for key, child in steps]))
         return found
 
+    def mapped(self, stand_in: Callable[[Any], Any]) -> Template:
+        """A copy with other stand-ins, each made of the one before."""
+        copies: dict[int, Any] = {}
+
+        def renewed(part: Any) -> Any:
+            return _Hole(stand_in(part.stand_in)) if isinstance(part, _Hole) else copies.get(id(part), part)
+
+        for row in reversed(self.containers):
+            copies[id(row)] = dataclasses.replace(row, children=[])
+        for row in self.containers:
+            copies[id(row)].children = [renewed(child) for child in row.children]
+        return Template(renewed(self.root), [copies[id(row)] for row in self.containers])
+
     def plain_parts(self, root: str) -> list[tuple[str, Any]]:
         """Path and value of each number, text, flag or None that the value holds, in order."""
         found: list[tuple[str, Any]] = []
