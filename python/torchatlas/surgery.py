@@ -15,10 +15,11 @@ from torch import fx, nn
 
 from torchatlas import query
 from torchatlas.capture import Enough, Tap, Watch, listen, split_call_number
+from torchatlas.cut import Cut
 from torchatlas.functions import plain_name
 from torchatlas.once import is_called_once
-from torchatlas.symbolic import cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
-from torchatlas.trace import trace, unknown_name
+from torchatlas.symbolic import SymbolicCut, cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
+from torchatlas.trace import Trace, trace, unknown_name
 
 Names = str | Sequence[str] | Mapping[str, str]
 """One name, several, or a mapping from names to what they are to be called in the answer."""
@@ -181,6 +182,8 @@ def get_nodes(
     model: nn.Module,
     tracer: type[fx.Tracer] | None = None,
     concrete_args: Mapping[str, Any] | None = None,
+    inputs: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
 ) -> list[str]:
     """Names of the inputs, functions and leaf modules of a model, in order; between them `Extract` can cut.
 
@@ -188,8 +191,38 @@ def get_nodes(
         model: the model.
         tracer: the symbolic tracer; by default `torch.fx.Tracer`, or what `set_tracer` was given.
         concrete_args: arguments of the forward that are to be constants, see `torch.fx.Tracer.trace`.
+        inputs, kwargs: arguments for one forward, as for `trace`. With them the forward is run and recorded instead of
+            traced symbolically, so that any model will do.
+
+    Example:
+        >>> get_nodes(nn.Sequential(nn.Linear(2, 2), nn.Tanh()), inputs=torch.ones(1, 2))
+        ['input', '0', '1']
     """
-    return list(trace_graph(model, tracer, concrete_args)[1].values())
+    if inputs is None and kwargs is None:
+        return list(trace_graph(model, tracer, concrete_args)[1].values())
+    return _recorded_nodes(trace(model, () if inputs is None else inputs, kwargs))
+
+
+def _recorded_nodes(recorded: Trace) -> list[str]:
+    """Inputs, operations outside of leaf modules, and calls of leaf modules, in order of execution."""
+    graph, record = recorded.graph, recorded.record
+    leaf_of: dict[int, int | None] = {}
+    for call in record.calls:  # callers come first
+        above = None if call.parent is None else leaf_of[call.parent.index]
+        leaf_of[call.index] = call.index if above is None and call.index and _is_leaf(call.module) else above
+    names = [graph.nodes[index].name for index in graph.inputs]
+    rows = [node for node in graph.nodes if node.kind in ("op", "opaque")]
+    found = dict.fromkeys(names)
+    for node in rows:
+        leaf = None if node.call is None else leaf_of[node.call]
+        found[node.name if leaf is None else graph.calls[leaf].name] = None
+    return list(found)
+
+
+def _is_leaf(module: Any) -> bool:
+    """Whether a module is one whose inside `torch.fx` does not show either."""
+    is_of_torch = type(module).__module__.startswith(("torch.nn.", "torch.ao.nn."))
+    return is_of_torch and not isinstance(module, (nn.Sequential, nn.DataParallel))
 
 
 def Extract(
@@ -200,15 +233,49 @@ def Extract(
     concrete_args: Mapping[str, Any] | None = None,
     keep_output: bool | None = None,
     share_modules: bool = False,
-) -> nn.Module:
-    """A part of a model, as a module of its own."""
+    inputs: Any = None,
+    kwargs: Mapping[str, Any] | None = None,
+) -> SymbolicCut | Cut:
+    """A part of a model, as a module of its own.
+
+    Args:
+        model: the model; it stays as it is.
+        node_in: nodes whose results become inputs: a name, a list or tuple of names, or a mapping from names to what
+            the inputs are to be called. Inputs of the model that are still needed stay inputs.
+        node_out: nodes whose results are given, in the shape of the request; by default what the model returns.
+        tracer, concrete_args: see `get_nodes`.
+        keep_output: give what the model returns, too, before what `node_out` asks for; by default only where `node_out`
+            is not given.
+        share_modules: hold the model's own parameters, so that training the part trains the model; else copies.
+        inputs, kwargs: arguments for one forward, as for `trace`. Without them the model is traced symbolically: for
+            static models, and inputs of any shape. With them the part is cut out of one recorded forward: of any model,
+            between any names in `trace(model, inputs).hierarchy` (`layer1:2` for the second call of a module,
+            `layer1.in` for what it is given), globs and queries of them; for inputs of these shapes. What is fixed by
+            the recording is in `guards`.
+
+    Returns:
+        The part: with `summary`, which names inputs and outputs, and `code`. Without inputs a `torch.fx.GraphModule`.
+
+    Raises:
+        ValueError: a name does not exist; the closest ones are named.
+        RuntimeError: the part does not give the very bits that the recorded forward gave.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+        >>> Extract(model, node_in="0", inputs=torch.ones(1, 2)).summary
+        {'input': ('0',), 'output': output}
+    """
+    keeps = node_out is None if keep_output is None else keep_output
+    if inputs is not None or kwargs is not None:
+        recorded = trace(model, () if inputs is None else inputs, kwargs)
+        return recorded.extract(node_in, node_out, keep_output=keeps, share_modules=share_modules)
     return cut_symbolically(
         model,
         node_in,
         node_out,
         tracer,
         concrete_args,
-        keep_output=node_out is None if keep_output is None else keep_output,
+        keep_output=keeps,
         share_modules=share_modules,
         unknown=lambda name, known: unknown_name(name, known, where="get_nodes(model)"),
     )

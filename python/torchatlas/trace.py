@@ -13,9 +13,11 @@ from typing import Any, Literal
 
 import torch
 
-from torchatlas import crash, export, query, schema, text
+from torchatlas import crash, export, extraction, query, schema, text
 from torchatlas.arguments import call_arguments, named_arguments
+from torchatlas.bits import all_same, as_bytes
 from torchatlas.builder import build_graph, values_in
+from torchatlas.cut import Cut, Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.record import Call, Op, Record, Value
@@ -231,6 +233,29 @@ class Trace:
         answers = {name: tuple(run.captured((name, i)) for i in range(len(rows))) for name, (_, rows) in found.items()}
         return {name: tensors[0] if len(tensors) == 1 else tensors for name, tensors in answers.items()}
 
+    def extract(
+        self,
+        node_in: extraction.Names | None = None,
+        node_out: extraction.Names | None = None,
+        *,
+        keep_output: bool | None = None,
+        share_modules: bool = False,
+    ) -> Cut:
+        """Cut a part out of the recorded forward, as a module of its own; see `Extract` for what can be asked.
+
+        Raises:
+            ValueError: a name does not exist; the closest ones are named.
+            RuntimeError: the forward did not get that far, or the cut does not give what the recorded forward gave.
+        """
+        model = self._target if isinstance(self._target, torch.nn.Module) else getattr(self._target, "__self__", None)
+        keys = frozenset(model.state_dict()) if isinstance(model, torch.nn.Module) else frozenset()
+        keeps = node_out is None if keep_output is None else keep_output
+        request = extraction.request(
+            self._points, node_in, node_out, keep_output=keeps, share_modules=share_modules, model=model
+        )
+        names = {op.index: name for name, op in self._ops_by_name.items()}
+        return extraction.extract(self.record, request, self._fed((), {}), names, keys)
+
     def find(self, query_text: str) -> list[str]:
         """Names of the module calls and nodes that a query finds; the language is the search box's, see `query`."""
         return query.find_names(self._built, query_text)
@@ -289,6 +314,32 @@ class Trace:
         if name in self.hierarchy:
             raise RuntimeError(f"{name!r} did not return in this forward, so it has no value")
         raise unknown_name(name, self.hierarchy)
+
+    def _points(self, name: str) -> list[Point]:
+        """The places that a name, a glob or a query stands for."""
+        is_name = name in self._named or name in self.hierarchy or not query.is_pattern(name)
+        names = [name] if is_name else self.find(name)
+        if not names:
+            raise ValueError(f"the query {name!r} finds nothing (all names: trace.hierarchy)")
+        return [self._point(each) for each in names]
+
+    def _point(self, name: str) -> Point:
+        if name == "output" and name not in self._named:
+            if self.record.output is None:
+                raise RuntimeError(f"the forward did not run through, so it has no output: {self.error!r}")
+            return Point(name, len(self.record.ops), self.record.output)
+        count, values = self._moment(name)
+        call, op = self._calls_by_name.get(name), self._ops_by_name.get(name)
+        if call is not None:
+            return Point(name, count, call.out)
+        if op is not None and next(values_in(op.out), None) is not None:
+            return Point(name, count, op.out)
+        return Point(name, count, values[0] if len(values) == 1 else tuple(values))
+
+    @cached_property
+    def _ops_by_name(self) -> dict[str, Op]:
+        nodes = [node for node in self._built.nodes if node.kind in ("op", "opaque")]
+        return {node.name: op for node, op in zip(nodes, self.record.ops, strict=True)}
 
     @cached_property
     def _calls_by_name(self) -> dict[str, Call]:
@@ -388,9 +439,9 @@ class Trace:
             reference = self.record.reference
         else:
             reference = self._plain_outputs()
-            if not _all_same(reference, replayed) and not _all_same(reference, self._plain_outputs()):
+            if not all_same(reference, replayed) and not all_same(reference, self._plain_outputs()):
                 return Verification("not_applicable", "the forward itself gives other results each time it runs")
-        if _all_same(reference, replayed):
+        if all_same(reference, replayed):
             return Verification("passed")
         node = self._first_difference()
         return Verification("failed", f"results differ, first at {node}" if node else "the outputs differ", node)
@@ -531,29 +582,6 @@ def _itself(tensor: Any) -> Any:
     return tensor
 
 
-def _all_same(some: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
-    return len(some) == len(others) and all(same_bits(a, b) for a, b in zip(some, others, strict=True))
-
-
-def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are equal bit by bit, NaN included."""
-    if one.dtype != other.dtype or one.layout != other.layout or one.is_nested != other.is_nested:
-        return False
-    if one.is_nested:
-        return _all_same(list(one.unbind()), list(other.unbind()))
-    if one.shape != other.shape or one.device != other.device:
-        return False
-    with torch.no_grad():
-        return torch.equal(_as_bytes(one), _as_bytes(other))
-
-
-def _as_bytes(tensor: torch.Tensor) -> torch.Tensor:
-    plain = tensor.detach()
-    plain = plain.int_repr() if plain.is_quantized else plain
-    plain = plain.to_dense() if plain.layout is not torch.strided else plain
-    return plain.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
-
-
 def _bits(tensors: list[torch.Tensor]) -> list[Any]:
     """A digest of each tensor that tells different bits apart."""
-    return [(tuple(t.shape), t.dtype, hash(_as_bytes(t).cpu().numpy().tobytes())) for t in tensors if not t.is_nested]
+    return [(tuple(t.shape), t.dtype, hash(as_bytes(t).cpu().numpy().tobytes())) for t in tensors if not t.is_nested]

@@ -1,0 +1,32 @@
+"""Compare tensors bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+
+def all_same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    """Whether two lists of tensors are equal bit by bit."""
+    return len(some) == len(others) and all(same_bits(a, b) for a, b in zip(some, others, strict=True))
+
+
+def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are equal bit by bit, NaN included."""
+    if one.dtype != other.dtype or one.layout != other.layout or one.is_nested != other.is_nested:
+        return False
+    if one.is_nested:
+        return all_same(list(one.unbind()), list(other.unbind()))
+    if one.shape != other.shape or one.device != other.device:
+        return False
+    with torch.no_grad():
+        return torch.equal(as_bytes(one), as_bytes(other))
+
+
+def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
+    """The values of a tensor as bytes, in one dimension."""
+    plain = tensor.detach()
+    plain = plain.int_repr() if plain.is_quantized else plain
+    plain = plain.to_dense() if plain.layout is not torch.strided else plain
+    return plain.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
