@@ -170,13 +170,21 @@ function shortNodeName(graph, id) {
   return node.name;
 }
 
+/** Nodes look the same in every view of their graph. @type {WeakMap<GraphNode, Face>} */
+const nodeFaces = new WeakMap();
+
 /**
  * @param {Graph} graph
  * @param {Item} item
  * @returns {Face}
  */
 export function faceOf(graph, item) {
-  if (item.kind === "node") return nodeFace(graph, graph.nodes[item.id]);
+  if (item.kind === "node") {
+    const node = graph.nodes[item.id];
+    const face = nodeFaces.get(node) ?? nodeFace(graph, node);
+    nodeFaces.set(node, face);
+    return face;
+  }
   return item.isOpen ? openFace(graph, item) : cardFace(graph, item);
 }
 
