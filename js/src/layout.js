@@ -31,7 +31,7 @@ import { arrange, toProblem } from "./arrange/arrange.js";
 import { createSolver } from "./engine/client.js";
 import { solveSimply } from "./engine/simple.js";
 import { arrangeList } from "./arrange/list.js";
-import { edgeText, faceOf, labelWidth, LABEL_HEIGHT } from "./measure.js";
+import { edgeText, faceOf, labelWidth, LABEL_HEIGHT, STACK_OVERHANG } from "./measure.js";
 import { splitScopes } from "./scopes.js";
 
 /** Scopes that a layouter remembers before it starts afresh. */
@@ -109,7 +109,8 @@ function* layoutSteps(graph, visible, memo) {
   const labels = labelTexts(graph, visible);
   /** @type {{id: number, layout: ScopeLayout}[]} */
   const found = new Array(split.scopes.length);
-  const context = { scopes: split.scopes, faces, labels, found, isRound: isRoundFace(graph, visible) };
+  const isStack = (/** @type {number} */ item) => visible.items[item].kind === "repeat";
+  const context = { scopes: split.scopes, faces, labels, found, isRound: isRoundFace(graph, visible), isStack };
   let engineCalls = 0;
   let memoHits = 0;
   for (const level of byHeight(split.scopes)) {
@@ -213,12 +214,13 @@ const isRoundFace = (graph, visible) => (at) => {
  * @property {string[]} labels per link
  * @property {{id: number, layout: ScopeLayout}[]} found per scope; those inside come first
  * @property {(item: number) => boolean} isRound
+ * @property {(item: number) => boolean} isStack
  *
  * @param {Scope} scope
  * @param {Context} context
  * @returns {{task: ScopeTask, key: string}} key: equal for scopes that look the same
  */
-function taskOf(scope, { scopes, faces, labels, found, isRound }) {
+function taskOf(scope, { scopes, faces, labels, found, isRound, isStack }) {
   /** @type {string[]} */
   const parts = [];
   const blocks = scope.children.map((item, place) => {
@@ -228,7 +230,8 @@ function taskOf(scope, { scopes, faces, labels, found, isRound }) {
       parts.push(`#${found[inner].id}`);
       return { width, height, isRound: false, inDx, outDx, axisDx };
     }
-    const { width, height } = faces[item];
+    const { width } = faces[item];
+    const height = faces[item].height + (isStack(item) ? STACK_OVERHANG : 0);
     const round = isRound(item);
     parts.push(`${width}x${height}${round ? "r" : ""}`);
     return { width, height, isRound: round, inDx: null, outDx: null, axisDx: 0 };
@@ -315,7 +318,7 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
       const corner = scopes[scope].edges[edge].link === at ? layout.labels[edge] : null;
       if (corner) {
         const place = { x: corner.x + originX[scope], y: corner.y + originY[scope] };
-        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT };
+        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT, STACK_OVERHANG };
       }
     }
     return {

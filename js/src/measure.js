@@ -37,6 +37,8 @@ const END_PADDING = 12;
 
 export const HEADER_HEIGHT = 30;
 export const LABEL_HEIGHT = 14;
+/** How far the cards behind a repeat stand out below it (marks.js draws them). */
+export const STACK_OVERHANG = 8;
 const CARD_HEIGHT = 34;
 const TALL_CARD_HEIGHT = 48;
 const PILL_HEIGHT = 26;
