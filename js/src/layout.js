@@ -318,7 +318,7 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
       const corner = scopes[scope].edges[edge].link === at ? layout.labels[edge] : null;
       if (corner) {
         const place = { x: corner.x + originX[scope], y: corner.y + originY[scope] };
-        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT, STACK_OVERHANG };
+        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT };
       }
     }
     return {
