@@ -123,7 +123,9 @@ def test_script_that_crashes_prints_the_summary_first_and_ends_with_the_exceptio
     done = run("torchatlas.trace_model(broken, torch.ones(1, 4))", tmp_path)
     assert done.returncode == 1
     assert "✗ 1.linear raised RuntimeError: mat1 and mat2 shapes cannot be multiplied" in done.stdout
-    assert done.stderr.splitlines()[-1].startswith("RuntimeError: mat1 and mat2 shapes cannot be multiplied")
+    error, explained, *_ = done.stderr[done.stderr.index("\nRuntimeError: ") + 1 :].splitlines()
+    assert error.startswith("RuntimeError: mat1 and mat2 shapes cannot be multiplied")
+    assert explained.startswith("`1` (Linear) expects last dimension")
 
 
 def test_terminal_without_unicode_is_no_reason_to_fail(tmp_path: Path) -> None:
