@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import torch
+
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
 from torchatlas.memory import covers, overlaps
@@ -58,7 +60,10 @@ class Slice:
 def slice_record(record: Record, given: list[Moment], wanted: Iterable[Moment]) -> Slice:
     """The part of a record that makes `wanted` of `given`, and of leaves where that is not enough."""
     slicer = _Slicer(record, given)
-    found = slicer.close(Slice(), list(wanted))
+    moments = list(wanted)
+    found = slicer.close(Slice(), moments)
+    while slicer.ignore_inside_gradients(found):
+        found = slicer.close(Slice(), moments)
     return slicer.add_queries(found)
 
 
@@ -98,6 +103,7 @@ class _Slicer:
         self.by_value: dict[int, list[int]] = {}
         for position, moment in enumerate(given):
             self.by_value.setdefault(id(moment.value), []).append(position)
+        self.ignored: set[int] = set()
         self.flags: dict[int, list[Op]] = {}
         self.backwards: list[Op] = []
         for op in record.ops:
@@ -173,7 +179,7 @@ class _Slicer:
         """The given moment whose memory a value shows; None where that is memory made before."""
         while True:
             for position in self.by_value.get(id(value), ()):
-                if self.given[position].time <= count:
+                if self.given[position].time <= count and position not in self.ignored:
                     return position
             key, _ = self.memories.of(value)
             maker = value.op
@@ -201,11 +207,13 @@ class _Slicer:
         """The latest given moment that stands for a value, and from when on its contents follow from there."""
         best: tuple[int | None, int] = (None, max(value.made, 0))
         for position in self.by_value.get(id(value), ()):
-            if position != skipped and best[1] <= self.given[position].time <= count:
+            is_usable = position != skipped and position not in self.ignored
+            if is_usable and best[1] <= self.given[position].time <= count:
                 best = position, self.given[position].time
         if best[0] is None and key is not None:
             for position, moment in enumerate(self.given):
-                if position == skipped or not value.made < moment.time <= count:
+                is_usable = position != skipped and position not in self.ignored
+                if not is_usable or not value.made < moment.time <= count:
                     continue
                 other_key, other = self.memories.of(moment.value)
                 is_same = other_key == key and other == geometry and other is not None
@@ -216,7 +224,8 @@ class _Slicer:
     def _injected(self, value: Value, start: int, count: int, key: Any, geometry: Geometry | None) -> Iterator[int]:
         """What is given that is the result of a write into memory which a value shows, too."""
         for position, moment in enumerate(self.given):
-            if key is None or not start < moment.time <= count or moment.value is value:
+            is_usable = key is not None and position not in self.ignored and moment.value is not value
+            if not is_usable or not start < moment.time <= count:
                 continue
             other_key, other = self.memories.of(moment.value)
             if other_key == key and _may_touch(other, geometry) and self._is_write(moment, key, geometry, start):
@@ -231,6 +240,34 @@ class _Slicer:
             and _may_touch(write.geometry, other)
             for write in self.memories.writes.get(key, ())
         )
+
+    # Gradients taken by the forward itself
+
+    def ignore_inside_gradients(self, found: Slice) -> bool:
+        """Ignore what is given between the two ends of a gradient that the slice computes: it would have no history.
+
+        Returns:
+            Whether there was something to ignore.
+        """
+        before = len(self.ignored)
+        read = {
+            id(value)
+            for index in found.ops
+            for op in (self.record.ops[index],)
+            if op.name == "grad"
+            for value in op.reads
+        }
+        for index in found.ops:
+            op = self.record.ops[index]
+            if op.func is torch.autograd.grad:
+                ends = {id(value) for value in values_in((op.args[1:], op.kwargs.get("inputs")))}
+            elif op in self.backwards:
+                ends = read
+            else:
+                continue
+            between = _between(op.reads, ends)
+            self.ignored.update(p for p in found.used if id(self.given[p].value) in between)
+        return len(self.ignored) > before
 
     # What Python asked
 
@@ -273,6 +310,22 @@ class _Slicer:
             for key, count, geometry in (op.memory or {}).values()
             for write in self.memories.writes[key][:count]
         )
+
+
+def _between(values: list[Value], ends: set[int]) -> set[int]:
+    """Ids of the values that are made of some ends, as far as `values` are made of them; without the ends."""
+    reaches: dict[int, bool] = {}
+    todo = [(value, False) for value in values]
+    while todo:
+        value, is_done = todo.pop()
+        reads = [] if value.op is None or id(value) in ends else value.op.reads
+        if is_done:
+            reaches[id(value)] = id(value) in ends or any(reaches.get(id(read), False) for read in reads)
+        elif id(value) not in reaches:
+            reaches[id(value)] = False
+            todo.append((value, True))
+            todo.extend((read, False) for read in reads)
+    return {found for found, does_reach in reaches.items() if does_reach} - ends
 
 
 def _may_touch(one: Geometry | None, other: Geometry | None) -> bool:
