@@ -40,7 +40,8 @@ class Value:
         made: number of operations recorded before it; orders it among the writes.
         shape, dtype, device, requires_grad: as they were when the tensor was first seen.
         is_written: for a leaf, whether the forward writes into its memory.
-        tensor: the tensor itself, of a parameter, buffer or constant; None otherwise.
+        tensor: the tensor itself, of a parameter, buffer or constant, and of an input where the forward consumes an
+            iterator; None otherwise.
         ref: weak reference to the tensor, valid while tracing.
         note: what a reader must know about it, for example that it came from outside torch.
     """

@@ -1,10 +1,12 @@
 """Sizes that depend on data: what to do with recorded ones when a replay meets others.
 
 Python reads sizes off tensors and hands them on as plain numbers, so a record has them as constants. For most tensors
-that is right: fresh inputs have the recorded shapes. But the number of boxes that survive suppression, or of tokens that
-go to an expert, depends on the data. While a record is replayed, `Sizes` notes which recorded sizes turn out to be
-others; where an operation was given such a number as a size, it is given the new one. A recorded number that stands for
-two different new sizes can't be followed; that is an error, never a guess.
+that is right: fresh inputs have the recorded shapes. But the number of boxes that survive suppression, or of tokens
+that go to an expert, depends on the data. While a record is replayed, `Sizes` notes which recorded sizes turn out to
+be others; where an operation was given such a number as a size, it is given the new one. A recorded number that stands
+for two different new sizes can't be followed: that is an error.
+
+Limits: a size is known by its number, so a constant that equals a recorded size of the data by chance follows it too.
 """
 
 from __future__ import annotations
@@ -76,7 +78,7 @@ class Sizes:
             return recorded
         if len(new) > 1:
             raise RuntimeError(
-                f"{op.name} was recorded with size {recorded}, which depends on the data and is {sorted(new)} for these "
-                "inputs: the record can't tell which is meant"
+                f"{op.name} was recorded with size {recorded}, which depends on the data and is {sorted(new)} for "
+                "these inputs: the record can't tell which is meant"
             )
         return next(iter(new))

@@ -110,7 +110,7 @@ class Preserved:
             self._keys = {found for leaf in self._leaves if (found := storage_key(leaf)) is not None}
         if key is None or key not in self._keys or key in self._memory:
             return
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
             self._keep_memory(tensor, key)
 
     def _keep_memory(self, tensor: torch.Tensor, key: int) -> None:
@@ -152,7 +152,7 @@ class Preserved:
         _set_settings(self._settings)
 
     def _restore_tensors(self) -> None:
-        with torch._C.DisableTorchFunctionSubclass(), torch.no_grad():
+        with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():
             for tensor, data in self._data.values():
                 tensor.data = data
             for storage, saved, sharing in self._memory.values():

@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-_LIST_ITERATORS = (type(iter([])), type(iter(())))
+_LIST_ITERATORS: tuple[type[Any], ...] = (type(iter([])), type(iter(())))
 _LEAVES = (
     str, bytes, int, float, complex, bool, type(None), type, nn.Module, torch.dtype, torch.device, torch.Size,
     torch.Generator, types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.ModuleType,
@@ -105,6 +105,10 @@ class Template:
                 todo.extend(reversed([(path + _step_text(part.how, key), child) for key, child in steps]))
             elif isinstance(part, _Fixed) and isinstance(part.value, (int, float, str, bool, type(None))):
                 found.append((path, part.value))
+            elif isinstance(part, _Fixed) and isinstance(part.value, (list, tuple, dict)):
+                how, keys, children = _contents(part.value)
+                inside = zip(keys, children, strict=True)
+                todo.extend(reversed([(path + _step_text(how, key), _Fixed(child)) for key, child in inside]))
         return found
 
 
@@ -218,7 +222,7 @@ def _shell(row: _Container) -> Any:
         return row.type.__new__(row.type) if issubclass(row.type, list) else []
     if issubclass(row.type, defaultdict):
         return row.type(row.factory)
-    shell = row.type.__new__(row.type)
+    shell: Any = row.type.__new__(row.type)
     if row.how == "userdict":
         shell.data = {}
     return shell

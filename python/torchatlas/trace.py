@@ -383,6 +383,9 @@ class Trace:
         recorded = self.record.arguments
         assert recorded is not None, "the record has no arguments"
         if not args and not kwargs:
+            kept = {id(value): value.tensor for _, value in self.record.inputs if value.tensor is not None}
+            if kept:
+                return kept
             args, kwargs = self._args, self._kwargs
         given = take_apart((args, kwargs), _itself)
         wanted = recorded.paths("")

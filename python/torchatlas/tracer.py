@@ -198,6 +198,8 @@ class Tracer:
         iterators = [name for name, arg in named_arguments(self.target, args, kwargs) if isinstance(arg, Iterator)]
         if iterators:
             self.record.unrepeatable = f"the forward consumes {', '.join(iterators)}, an iterator"
+            for _, value in self.record.inputs:
+                value.tensor = value.ref()
         if "torch._dynamo" in sys.modules:  # else nothing compiled can be there, and importing it takes seconds
             stance = torch.compiler.set_stance("force_eager")
             self._undo.append(lambda: stance.__exit__(None, None, None))
