@@ -114,6 +114,7 @@ class Tracer:
         self._values: dict[int, Value] = {}
         self._stack: list[Call] = []
         self._raised: list[Op | Call] = []
+        self._error_below: BaseException | None = None
         self._owned: dict[int, tuple[torch.Tensor, Value]] = {}
         self._paths: dict[int, str] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
@@ -170,6 +171,7 @@ class Tracer:
                 self.record.reference = [tensor.detach().clone() for _, tensor in walk(output)]
             return output
         except BaseException as error:
+            self._complete_message(error)
             self.record.error = error
             raise
         finally:  # twice: an asynchronous KeyboardInterrupt may end the first
@@ -439,6 +441,17 @@ class Tracer:
             ops.append(op)
         return out
 
+    def _complete_message(self, error: BaseException) -> None:
+        """Give a scripted function's exception the text that it has without us.
+
+        TorchScript's interpreter repeats the message of the operator that failed, but loses it on its way through a
+        dispatch mode, as of torch 2.14: `RuntimeError: ` stands there alone.
+        """
+        text = str(error)
+        inner = self._error_below or (self._raised[-1].error if self._raised else None)
+        if inner is not None and inner is not error and "TorchScript" in text and text.endswith("RuntimeError: \n"):
+            error.args = (f"{text[:-1]}{inner}\n",)
+
     def _forget_caught(self) -> None:
         """Drop exceptions that the model caught itself: their tracebacks would keep its tensors alive."""
         kept = {id(failed.error) for failed in self.record.failures}
@@ -524,6 +537,9 @@ class Tracer:
             _dispatch_push(watch)
             out = func(*args, **kwargs)
             return out, watch.written
+        except BaseException:
+            self._error_below = watch.error
+            raise
         finally:
             while _dispatch_len() > depth:
                 _dispatch_pop(None)
@@ -822,6 +838,7 @@ class _Watch(_DispatchMode):
         super().__init__()  # type: ignore[no-untyped-call]
         self.preserved = preserved
         self.written: set[int | None] = set()
+        self.error: BaseException | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -830,7 +847,11 @@ class _Watch(_DispatchMode):
             for tensor in written_by(schema, args, kwargs):
                 self.preserved.before_write(tensor)
                 self.written.add(storage_key(tensor))
-        return func(*args, **kwargs)
+        try:
+            return func(*args, **kwargs)
+        except BaseException as error:
+            self.error = error
+            raise
 
 
 def written_by(schema: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
