@@ -448,7 +448,8 @@ class Tracer:
         dispatch mode, as of torch 2.14: `RuntimeError: ` stands there alone.
         """
         text = str(error)
-        inner = self._error_below or (self._raised[-1].error if self._raised else None)
+        ops = [row for row in self._raised if isinstance(row, Op)]
+        inner = self._error_below or (ops[-1].error if ops else None)
         if inner is not None and inner is not error and "TorchScript" in text and text.endswith("RuntimeError: \n"):
             error.args = (f"{text[:-1]}{inner}\n",)
 
@@ -456,7 +457,7 @@ class Tracer:
         """Drop exceptions that the model caught itself: their tracebacks would keep its tensors alive."""
         kept = {id(failed.error) for failed in self.record.failures}
         error = self.record.error
-        last = self._raised[-1] if self._raised and error is not None else None
+        last = self.record.ops[-1] if self.record.ops and error is not None else None
         while error is not None and id(error) not in kept:
             kept.add(id(error))
             error = error.__cause__ or error.__context__

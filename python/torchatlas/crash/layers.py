@@ -268,10 +268,10 @@ def embedding(site: Site) -> Diagnosis | None:
     if lowest is None or highest is None or (lowest >= 0 and highest < rows):
         return None
     bad = highest if highest >= rows else lowest
-    table = "which has" if weight.name is None else f"whose table `{weight.name}` has"
+    attribute = site.attribute("num_embeddings") or f" (its table is {site.described(weight)})"
     sentence = (
-        f"{site.subject}, {table} {rows} rows{site.attribute('num_embeddings')}, was asked for row {bad}; indices must be "
-        f"0 … {rows - 1}, those from {site.described(indices)} are {lowest} … {highest}"
+        f"{site.subject} has {rows} rows{attribute}, and was asked for row {bad}; indices must be 0 … {rows - 1}, those "
+        f"from {site.described(indices)} are {lowest} … {highest}"
     )
     remedies = []
     if lowest >= 0 and site.own_module is not None:

@@ -64,6 +64,7 @@ def came_from(site: Site, value: Value, axis: int) -> str:
         A phrase to follow "got 192", for example "from `pool.flatten` (1, 192) = (1, 64, 3, 1) flattened; 64 channels
         come from `conv3` (its `out_channels`), 3×1 from the input's 96×32".
     """
+    value, axis = _outer_axis(site, value, axis)
     if value.op is None:
         return f"from {site.described(value)}"
     root = root_of(value, axis)
@@ -75,6 +76,17 @@ def came_from(site: Site, value: Value, axis: int) -> str:
     if root.op is value.op and not root.parts:
         return f"{text}{_why(site, root)}"
     return f"{text}; {_clause(site, root, 0)}"
+
+
+def _outer_axis(site: Site, value: Value, axis: int) -> Axis:
+    """The axis of what came into the failing torch module that an axis of the given value is."""
+    outer = site.outer(value)
+    while value is not outer and value.op is not None:
+        step = step_back(value.op, value, axis)
+        if not isinstance(step, Pass):
+            break
+        value, axis = step.axis
+    return value, axis
 
 
 def _join(clauses: list[str]) -> str:

@@ -33,9 +33,7 @@ def arguments(site: Site) -> Diagnosis | None:
     call = site.call
     if not isinstance(site.error, TypeError) or found is None or call is None or site.op is not None:
         return None
-    if call.module is None and call.index > 0:
-        return None
-    if call.module is not None and not found["who"].endswith(f"{_method(site)}"):
+    if _is_inside(site, call):
         return None
     signature = _signature(call, site)
     name = site.call_name(call)
@@ -54,8 +52,12 @@ def arguments(site: Site) -> Diagnosis | None:
     return Diagnosis("arguments", sentence, facts)
 
 
-def _method(site: Site) -> str:
-    return "forward" if isinstance(site.module, nn.Module) else ""
+def _is_inside(site: Site, call: Call) -> bool:
+    """Whether the exception came from inside the forward that was called, rather than from the call itself."""
+    if not isinstance(call.module, nn.Module):
+        return len(site.frames) > 0 and site.frames[-1][0].co_name == call.type
+    code = getattr(inspect.unwrap(type(call.module).forward), "__code__", None)
+    return any(frame[0] is code for frame in site.frames) or "forward" not in site.message.partition("()")[0]
 
 
 def _signature(call: Call, site: Site) -> str:
@@ -202,4 +204,53 @@ def _values_of(op: Any) -> list[Value]:
     return [*values_in(op.out), *op.reads]
 
 
-RULES = (arguments, not_a_tensor, assertion, unpacking)
+_INSIDE_MESSAGES = (
+    (
+        re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)"),
+        "({0}, {1}) can't be multiplied by ({2}, {3}), since {1} is not {2}",
+    ),
+    (
+        re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"),
+        "dimension {2} is {0} and {1}",
+    ),
+    (
+        re.compile(r"shape '\[([-\d, ]+)\]' is invalid for input of size (\d+)"),
+        "({0}) is no shape for {1} elements",
+    ),
+    (
+        re.compile(r"Expected size for first two dimensions of batch2 tensor to be: \[([\d, ]+)\] but got: \[([\d, ]+)\]"),
+        "the first two dimensions of the right must be ({0}), but are ({1})",
+    ),
+)  # fmt: skip
+
+
+def inside(site: Site) -> Diagnosis | None:
+    """A clash of sizes inside an autograd Function or scripted code, which are recorded as one operation."""
+    if site.op is None or site.op.level != "opaque":
+        return None
+    for pattern, text in _INSIDE_MESSAGES:
+        found = pattern.search(site.message)
+        if found is None:
+            continue
+        code, told = _inner_code(site)
+        given = ", ".join(site.described(value) for value in site.reads()[:4])
+        at = f" at `{code}`" if code else ""
+        sentence = f"{site.subject} failed in its own code{at}: {text.format(*found.groups())}"
+        sentence += f"; {told}" if told else ""
+        sentence += f"; it was given {given}" if given else ""
+        return Diagnosis("inside", sentence, {"code": code, "numbers": found.groups()})
+    return None
+
+
+def _inner_code(site: Site) -> tuple[str, str]:
+    """The line inside an opaque operation that failed, and the shapes of the tensors it names."""
+    scripted = re.findall(r"^(.*)\n\s*~+ <--- HERE", site.message, re.MULTILINE)
+    if scripted:
+        return scripted[-1].strip(), ""
+    statement = _statement(site.frames[-1]) if site.frames else None
+    if statement is None:
+        return "", ""
+    return ast.unparse(statement), _names_told(site, site.frames[-1], statement)
+
+
+RULES = (arguments, not_a_tensor, assertion, unpacking, inside)

@@ -128,8 +128,16 @@ class Site:
         is_number = name.rpartition(".")[2].partition(":")[0].isdigit()
         return f"`{name}` ({call.type})" if is_number else f"`{name}`"
 
+    def outer(self, value: Value) -> Value:
+        """The value that came into the failing torch module, where the module itself made the given one of it."""
+        own = None if self.op is None or not is_torch_module(self.op.call.module) else self.op.call
+        while own is not None and value.op is not None and value.op.call is own and value.op.reads:
+            value = value.op.reads[0]
+        return value
+
     def maker(self, value: Value) -> str:
         """What a value comes from: an operation or module, an input, a parameter."""
+        value = self.outer(value)
         if value.op is not None:
             return self.who(value.op)
         if value.kind == "input":
@@ -140,6 +148,7 @@ class Site:
 
     def described(self, value: Value) -> str:
         """What a value comes from, with its shape."""
+        value = self.outer(value)
         return f"{self.maker(value)} {shape_text(value.shape)}"
 
     @property
