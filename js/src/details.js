@@ -89,8 +89,10 @@ export function showPanel(view) {
     values: view.options.values,
     ...repeatActions(view, item),
   });
+  const isSame = panel.dataset.name === item.name;
   panel.replaceChildren(...content);
-  panel.scrollTop = 0;
+  if (!isSame) panel.scrollTop = 0;
+  panel.dataset.name = item.name;
   // A second click of a double click must not land on the panel that the first one brought.
   if (panel.hidden && !view.stage.interaction.isReduced()) panel.classList.add("arriving");
   panel.hidden = false;

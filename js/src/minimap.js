@@ -36,18 +36,30 @@ export function createMinimap(document, signal, onMove) {
     { signal },
   );
   box.addEventListener("pointermove", move, { signal });
+  /** @type {((width: number, height: number) => void) | null} */
+  let redraw = null;
+  let drawnSize = "";
+  /** Where the map has no size, as in a hidden tab, it is drawn when it has one. */
+  const refresh = () => {
+    const [width, height] = [box.clientWidth, box.clientHeight];
+    if (redraw === null || width === 0 || height === 0 || drawnSize === `${width} ${height}`) return;
+    drawnSize = `${width} ${height}`;
+    redraw(width, height);
+  };
   return {
     box,
     /** @type {(scene: Scene, palette: Palette, colourOf: (index: number) => string, ratio: number) => void} */
     draw: (scene, palette, colourOf, ratio) => {
-      const width = box.clientWidth;
-      const height = box.clientHeight;
-      if (width === 0 || height === 0) return;
-      scale = minimapScale(scene, width, height);
-      drawScene(canvas, scene, palette, colourOf, { width, height, ratio, scale });
+      drawnSize = "";
+      redraw = (width, height) => {
+        scale = minimapScale(scene, width, height);
+        drawScene(canvas, scene, palette, colourOf, { width, height, ratio, scale });
+      };
+      refresh();
     },
     /** @type {(transform: Transform, width: number, height: number, scene: Scene) => void} */
     follow: (transform, width, height, scene) => {
+      refresh();
       const area = windowArea(transform, width, height, scene, scale, box.clientWidth, box.clientHeight);
       window.style.width = `${area.width}px`;
       window.style.height = `${area.height}px`;

@@ -131,13 +131,12 @@ function paintLabels(context, frame, indices) {
 function paintLandmarks(context, frame, panels) {
   const { palette, spatial, ratio, transform } = frame;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  for (const { index, x, y } of landmarks(spatial.scene.boxes, panels, transform)) {
-    const { title, subtitle } = spatial.scene.boxes[index];
-    const runs = [
-      { text: title, font: /** @type {FontName} */ ("badge"), fill: palette.ink },
-      { text: ` ${subtitle}`, font: /** @type {FontName} */ ("detail"), fill: palette.muted },
-    ];
-    paintText(context, { kind: "text", x, y: y + 4, anchor: "start", runs, halo: palette.background });
+  for (const { index, x, y, isBeside } of landmarks(spatial.scene.boxes, panels, transform)) {
+    const { title, subtitle, item } = spatial.scene.boxes[index];
+    const halo = isBeside ? palette.background : levelFill(palette, item.depth);
+    const runs = [{ text: title, font: /** @type {FontName} */ ("badge"), fill: palette.ink }];
+    if (isBeside) runs.push({ text: ` ${subtitle}`, font: "detail", fill: palette.muted });
+    paintText(context, { kind: "text", x, y: y + 4, anchor: "start", runs, halo });
   }
 }
 

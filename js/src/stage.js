@@ -354,17 +354,23 @@ export class Stage {
     if (this.scene.boxes[index]) return this.#viewAt(index, 1);
     const room = this.#room();
     const k = Math.min(Math.max(room.width / this.scene.width, READABLE_SCALE), 1);
-    const [left, right] = this.#spanAtTop(room.height / k);
-    // As much as fits of what begins in the first screen is centred; the middle, where it does not fit.
-    return { k, x: room.left + room.width / 2 - ((left + right) / 2) * k, y: room.top };
+    const { left, right, start } = this.#top(room.height / k);
+    const centre = room.left + room.width / 2;
+    if ((right - left) * k <= room.width) return { k, x: centre - ((left + right) / 2) * k, y: room.top };
+    // Too wide: from where reading starts, without leaving room empty that could be used.
+    const x = Math.max(Math.min(centre - start * k, room.left - left * k), room.left + room.width - right * k);
+    return { k, x, y: room.top };
   }
 
-  /** @type {(depth: number) => [number, number]} left and right end of what begins above a height, px of the scene */
-  #spanAtTop(depth) {
+  /** @type {(depth: number) => {left: number, right: number, start: number}} extent of what begins above a depth, and the middle of the topmost box; px of the scene */
+  #top(depth) {
     const boxes = this.scene.boxes.filter((box) => box.parent < 0 && box.y < depth);
-    const left = boxes.reduce((least, box) => Math.min(least, box.x), this.scene.width);
-    const right = boxes.reduce((most, box) => Math.max(most, box.x + box.width), 0);
-    return [left, right];
+    const first = boxes.reduce((top, box) => (box.y < top.y ? box : top), boxes[0]);
+    return {
+      left: boxes.reduce((least, box) => Math.min(least, box.x), this.scene.width),
+      right: boxes.reduce((most, box) => Math.max(most, box.x + box.width), 0),
+      start: first ? first.x + first.width / 2 : this.scene.width / 2,
+    };
   }
 
   /** @returns {Transform} */

@@ -49,7 +49,7 @@ export function createToolbar(document, signal, search, modes, handlers) {
   };
   const depthText = element(document, "b", {}, ["1"]);
   const depth = element(document, "div", { class: "box", role: "group", "aria-label": "Depth" }, [
-    element(document, "span", { class: "medium" }, ["Depth"]),
+    element(document, "span", { class: "wide" }, ["Depth"]),
     depthText,
     button("step", "One level less", ["−"], () => handlers.onDepth(-1)),
     button("step", "One level more", ["+"], () => handlers.onDepth(1)),

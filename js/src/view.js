@@ -218,6 +218,8 @@ export class View {
     this.toolbar.setFilters(this.#filterRows());
     this.recolour();
     this.outline.draw(this.scene, this.selected);
+    // What is selected may have been opened, closed or folded.
+    if (!this.parts.panel.hidden) showPanel(this);
     this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
   }
 

@@ -5,7 +5,7 @@ import { landmarks } from "../src/landmarks.js";
 import { PLAIN_LOOK } from "../src/marks.js";
 import { levelsState } from "../src/states.js";
 import { mix, PALETTES } from "../src/theme.js";
-import { allOpen, closedState } from "../src/visible.js";
+import { closedState } from "../src/visible.js";
 import { gpt2Document } from "./gpt2.js";
 import { graphOf, indexOf, sceneOf } from "./scenes.js";
 
@@ -46,13 +46,50 @@ test("colours mix channel by channel", () => {
   assert.equal(mix("#102030", "#ffffff", 0), "#102030");
 });
 
-test("landmarks name open modules beside the picture, never over one another", () => {
-  const open = sceneOf(graph, allOpen(graph));
-  const panels = open.boxes.map((_, index) => index).filter((index) => open.boxes[index].item.isOpen);
-  const marks = landmarks(open.boxes, panels, { x: 300, y: 60, k: 0.02 });
-  const names = marks.map(({ index }) => open.boxes[index].item.name);
-  assert.ok(names.includes("transformer") && names.includes("transformer.h.5"));
-  const heights = marks.map(({ y }) => y).sort((a, b) => a - b);
-  assert.ok(heights.every((y, at) => at === 0 || y - heights[at - 1] >= 14));
-  assert.deepEqual(landmarks(open.boxes, panels, { x: 0, y: 0, k: 1 }), []);
+/** Open modules in a column: an outer one of the given width with six inside. @param {number} width */
+function column(width) {
+  const box = (
+    /** @type {string} */ title,
+    /** @type {number} */ depth,
+    /** @type {number} */ y,
+    /** @type {number} */ height,
+  ) => ({
+    item: { name: title, kind: "call", id: 0, parent: null, isOpen: true, isOpenable: false, members: [], depth },
+    ...{
+      parent: depth - 1,
+      x: depth * 10,
+      y,
+      width: width - depth * 20,
+      height,
+      headerHeight: 30,
+      title,
+      subtitle: "Block",
+      detail: "",
+      badge: "",
+    },
+  });
+  const inner = [0, 1, 2, 3, 4, 5].map((number) => box(`h.${number}`, 1, 100 + number * 4000, 3900));
+  return /** @type {import("../src/types.js").Box[]} */ ([box("body", 0, 0, 25000), ...inner]);
+}
+
+test("landmarks stand beside a strip, inside a wide picture, and never over one another", () => {
+  const panels = [0, 1, 2, 3, 4, 5, 6];
+  const transform = { x: 300, y: 60, k: 0.02 };
+  const beside = landmarks(column(1000), panels, transform);
+  assert.deepEqual(
+    beside.map(({ index }) => index),
+    [0, 2, 3, 4, 5, 6],
+    "h.0 begins where the outer one does",
+  );
+  assert.ok(beside.every(({ isBeside, x }) => isBeside && x === 300 + 1000 * 0.02 + 8));
+  const inside = landmarks(column(4000), panels, transform);
+  assert.ok(inside.length > 4 && inside.every(({ isBeside, x }) => !isBeside && x < 320));
+  for (const marks of [beside, inside]) {
+    const heights = marks.map(({ y }) => y).sort((a, b) => a - b);
+    assert.ok(heights.every((y, at) => at === 0 || y - heights[at - 1] >= 14));
+  }
+});
+
+test("near by, no landmarks are needed", () => {
+  assert.deepEqual(landmarks(column(1000), [0, 1], { x: 0, y: 0, k: 1 }), []);
 });
