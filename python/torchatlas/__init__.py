@@ -3,7 +3,7 @@
 from torchatlas._version import __version__
 from torchatlas.display import View, trace_model
 from torchatlas.graph import Edge, Graph, ModuleCall, Node, TensorSpec
-from torchatlas.surgery import Extract, Inspect, get_layers, get_nodes, reset_tracer, set_tracer
+from torchatlas.surgery import Extract, Inspect, get_layers, get_nodes, patched, reset_tracer, set_tracer
 from torchatlas.trace import Trace, Verification, trace
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "get_layers",
     "get_nodes",
+    "patched",
     "reset_tracer",
     "set_tracer",
     "trace",

@@ -153,7 +153,7 @@ def listen(model: nn.Module, taps: Iterable[Tap], on_value: Callable[[], None], 
     def attach(tap: Tap, module: nn.Module) -> Any:
         if tap.is_input:
             return module.register_forward_pre_hook(
-                lambda called, args, kwargs: add(tap, called, module, _only_tensor((args, kwargs))), with_kwargs=True
+                lambda called, args, kwargs: add(tap, called, module, only_tensor((args, kwargs))), with_kwargs=True
             )
         return module.register_forward_hook(lambda called, _args, out: add(tap, called, module, out))
 
@@ -228,7 +228,7 @@ class Watch:
         return self.known[-1] if record.ops else ""
 
 
-def _only_tensor(arguments: tuple[tuple[Any, ...], Mapping[str, Any]]) -> Any:
+def only_tensor(arguments: tuple[tuple[Any, ...], Mapping[str, Any]]) -> Any:
     """The tensor among some arguments; a tuple where there are several."""
     tensors = tuple(tensor for _, tensor in walk(arguments))
     return tensors[0] if len(tensors) == 1 else tensors

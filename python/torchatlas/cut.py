@@ -766,7 +766,7 @@ def _spec(value: Value) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
     return None if value.shape is None else tuple(value.shape), value.dtype, str(value.device)
 
 
-def _as_template(shape: Any) -> Template:
+def as_template(shape: Any) -> Template:
     """The value at a point as a template whose stand-ins are values."""
     if isinstance(shape, Template):
         return shape
@@ -778,7 +778,7 @@ def _as_template(shape: Any) -> Template:
 def _numbered(shape: Any, values: list[Value]) -> Template:
     """A template in which each value is replaced by its place in a list."""
     places = {id(value): place for place, value in enumerate(values)}
-    return _as_template(shape).mapped(lambda value: places[id(value)])
+    return as_template(shape).mapped(lambda value: places[id(value)])
 
 
 def _marked_template(value: Any, keys_of: Callable[[Any], Any]) -> Template:
@@ -827,7 +827,7 @@ def _output_template(output: Any, key_of: Callable[[Point, Value], int] | None) 
             return None
         if key_of is None:
             return (Name(part.name),)
-        return _as_template(part.shape).mapped(lambda value: key_of(part, value))
+        return as_template(part.shape).mapped(lambda value: key_of(part, value))
 
     return _marked_template(output, keys_of)
 

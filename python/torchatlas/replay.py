@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,9 @@ from torchatlas.record import Context, Nested, Op, Record, Value
 from torchatlas.sizes import Sizes
 from torchatlas.state import Preserved, set_random_states, storage_key
 from torchatlas.structure import put_together, take_apart
+
+Replacement = tuple[list[Value], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]
+"""Values, and a function that gives the tensors to put in their place for those there are."""
 
 
 class Replay:
@@ -50,18 +53,26 @@ class Replay:
         self._lost = _lost_ops(record)
         self.sizes = Sizes()
 
-    def run(self, stops: Mapping[int, list[tuple[Any, Value]]] | None = None, until: int | None = None) -> None:
+    def run(
+        self,
+        stops: Mapping[int, list[tuple[Any, Value]]] | None = None,
+        until: int | None = None,
+        replace: Mapping[int, list[Replacement]] | None = None,
+    ) -> None:
         """Run the operations in order.
 
         Args:
             stops: number of operations to what is to be kept of the moment when that many have run, as pairs of a key
                 and a value; the tensors are found in `captured(key)`, safe from later writes.
             until: number of operations after which to stop; None runs all.
+            replace: number of operations to what is to be exchanged when that many have run: values, and a function
+                that gives the new tensors for those there are.
         """
         record = self.record
-        stops = stops or {}
+        stops, replace = stops or {}, replace or {}
         ops = record.ops if until is None else record.ops[:until]
-        dead = self._last_uses(ops, stops)
+        exchanged = {count: [(None, v) for values, _ in rows for v in values] for count, rows in replace.items()}
+        dead = self._last_uses(ops, stops, exchanged)
         preserved = Preserved()
         settings = contextlib.ExitStack()
         current: Context | None = None
@@ -71,6 +82,7 @@ class Replay:
                 preserved.add_generator(generator)
                 generator.set_state(state)
             self._prepare(preserved, ops)
+            self._exchange(replace.get(0, ()), None)
             self._capture(stops.get(0, ()))
             for op in ops:
                 if op.status == "ok" and op.index not in self._lost:
@@ -79,6 +91,8 @@ class Replay:
                         settings.enter_context(under(op.context))
                         current = op.context
                     self._run(op)
+                if op.index + 1 in replace:
+                    self._exchange(replace[op.index + 1], op)
                 for index in dead.get(op.index, ()):
                     self.values.pop(index, None)
                 if op.index + 1 in stops:
@@ -164,13 +178,13 @@ class Replay:
             copy.set_(storage, source.storage_offset(), source.size(), source.stride())
         return copy.requires_grad_(source.requires_grad)
 
-    def _last_uses(self, ops: list[Op], stops: Mapping[int, list[tuple[Any, Value]]]) -> dict[int, list[int]]:
+    def _last_uses(self, ops: list[Op], *stops: Mapping[int, list[tuple[Any, Value]]]) -> dict[int, list[int]]:
         last: dict[int, int] = {}
         for op in ops:
             for value in (*op.reads, *values_in(op.out)):
                 if value.kind == "op":
                     last[id(value)] = op.index
-        for count, wanted in stops.items():
+        for count, wanted in (row for rows in stops for row in rows.items()):
             for _, value in wanted:
                 last[id(value)] = max(last.get(id(value), -1), count)
         for value in self.want:
@@ -179,6 +193,15 @@ class Replay:
         for index, position in last.items():
             dead.setdefault(position, []).append(index)
         return dead
+
+    def _exchange(self, rows: Iterable[Replacement], op: Op | None) -> None:
+        """Put other tensors in the place of some values; into their memory where an operation has just written it."""
+        for values, make in rows:
+            for value, tensor in zip(values, make([self.get(value) for value in values]), strict=True):
+                if op is not None and any(value is written for written in op.writes):
+                    self.get(value).copy_(tensor)
+                else:
+                    self.values[id(value)] = tensor.clone() if value.is_written else tensor
 
     def _capture(self, wanted: Any) -> None:
         for key, value in wanted:

@@ -6,9 +6,10 @@ shape of the request; `patched` replaces.
 
 from __future__ import annotations
 
+import contextlib
 import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import fx, nn
@@ -18,6 +19,7 @@ from torchatlas.capture import Enough, Tap, Watch, listen, split_call_number
 from torchatlas.cut import Cut
 from torchatlas.functions import plain_name
 from torchatlas.once import is_called_once
+from torchatlas.replace import replaced_in_modules, replaced_operations, replaced_parameters
 from torchatlas.symbolic import SymbolicCut, cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
 from torchatlas.trace import Trace, trace, unknown_name
 
@@ -279,6 +281,77 @@ def Extract(
         share_modules=share_modules,
         unknown=lambda name, known: unknown_name(name, known, where="get_nodes(model)"),
     )
+
+
+@contextlib.contextmanager
+def patched(model: nn.Module, replace: Mapping[str, Any]) -> Iterator[nn.Module]:
+    """Have a model work with other values, for as long as the `with` block lasts; whatever happens, it is undone.
+
+    Args:
+        model: the model.
+        replace: names, as for `Inspect`, each with what is put in the place of its value: a tensor, or a function of
+            the value (what a module returns, what an operation gives, with `.in` what a module is given). A module's
+            plain name stands for each of its calls, `layer1:2` for the second. Globs (`h.*.mlp`) stand for all
+            submodules that they match. Where operations are named, each forward in the block is traced, which costs
+            more.
+
+    Yields:
+        The model.
+
+    Raises:
+        ValueError: a name does not exist; the closest ones are named. At the end of the block, if a forward ran and one
+            of the operations named did not.
+
+    Example:
+        >>> model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
+        >>> with patched(model, {"0": torch.zeros_like}):
+        ...     model(torch.ones(1, 2))
+        tensor([[0., 0.]], grad_fn=<TanhBackward0>)
+    """
+    sorted_out = _sorted_out(model, replace)
+    done: set[str] = set()
+    runs: list[None] = []
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(replaced_parameters(model, sorted_out.parameters, done))
+        stack.enter_context(replaced_in_modules(model, sorted_out.modules, done))
+        if sorted_out.operations:
+            stack.enter_context(replaced_operations(model, sorted_out.operations, done))
+        stack.callback(model.register_forward_hook(lambda *_: runs.append(None)).remove)
+        yield model
+    for name in sorted_out.operations:
+        if runs and name not in done:
+            raise unknown_name(name, [*get_layers(model), *done], where="trace(model, inputs).hierarchy")
+
+
+class _SortedOut(NamedTuple):
+    """Replacements by how they are made."""
+
+    modules: dict[str, Any]
+    parameters: dict[str, Any]
+    operations: dict[str, Any]
+
+
+def _sorted_out(model: nn.Module, replace: Mapping[str, Any]) -> _SortedOut:
+    found = _SortedOut({}, {}, {})
+    layers = dict(model.named_modules(remove_duplicate=False))
+    owned = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+    for name, new in replace.items():
+        base = name.removesuffix(".in")
+        if base and (base in layers or split_call_number(base)[0] in layers):
+            found.modules[name] = new
+        elif name in owned:
+            found.parameters[name] = new
+        elif query.has_wildcard(name):
+            matches = query.glob_matcher(base)
+            names = [layer for layer in get_layers(model) if matches(layer)]
+            if not names:
+                raise unknown_layer(name, model)
+            found.modules.update({f"{layer}.in" if base != name else layer: new for layer in names})
+        elif _may_be_in_trace(model, name):
+            found.operations[name] = new
+        else:
+            raise unknown_layer(name, model)
+    return found
 
 
 def set_tracer(tracer: type[fx.Tracer]) -> None:

@@ -21,7 +21,8 @@ from torchatlas.cut import Cut, Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.record import Call, Op, Record, Value
-from torchatlas.replay import Replay, under
+from torchatlas.replace import replacement
+from torchatlas.replay import Replacement, Replay, under
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart, walk
 from torchatlas.tracer import Tracer, is_internal_code
@@ -175,7 +176,7 @@ class Trace:
         """The trace and its failures as Markdown, to be pasted into an issue."""
         return crash.report(self._built, self.explanations)
 
-    def replay(self, *args: Any, **kwargs: Any) -> Any:
+    def replay(self, *args: Any, replace: Mapping[str, Any] | None = None, **kwargs: Any) -> Any:
         """Run the record again, without the model's code.
 
         Python's control flow and sizes are as they were recorded, so fresh inputs must have the same structure, shapes
@@ -183,6 +184,8 @@ class Trace:
 
         Args:
             *args, **kwargs: arguments as for the forward; without any, the recorded ones.
+            replace: names of nodes and module calls (`name.in` for what a call is given), globs or queries, each with
+                what is put in the place of its value: a tensor, or a function of the value.
 
         Returns:
             What the forward returned, in the same structure, bit for bit the same for the same inputs.
@@ -196,7 +199,7 @@ class Trace:
             raise RuntimeError(f"a forward that did not run through can't be replayed: {self.record.error!r}")
         want = template.stand_ins()
         run = Replay(self.record, self._fed(args, kwargs), want)
-        run.run()
+        run.run(replace=self._replacements(replace or {}))
         return put_together(template, run.get)
 
     def verify(self) -> Verification:
@@ -314,6 +317,13 @@ class Trace:
         if name in self.hierarchy:
             raise RuntimeError(f"{name!r} did not return in this forward, so it has no value")
         raise unknown_name(name, self.hierarchy)
+
+    def _replacements(self, replace: Mapping[str, Any]) -> dict[int, list[Replacement]]:
+        found: dict[int, list[Replacement]] = {}
+        for name, new in replace.items():
+            for point in self._points(name):
+                found.setdefault(point.count, []).append(replacement(point, new))
+        return found
 
     def _points(self, name: str) -> list[Point]:
         """The places that a name, a glob or a query stands for."""

@@ -91,6 +91,7 @@ class Tracer:
         on_result: called after each operation with it and the tensors it gave, for looking into the run.
         on_return: called after each module call with it and what it returned.
         beyond: what to go on with where something raises; None lets everything raise.
+        exchange: called after each operation with it and its result; gives what the caller is to get instead.
     """
 
     def __init__(
@@ -101,11 +102,13 @@ class Tracer:
         on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
         on_return: Callable[[Call, Any], None] | None = None,
         beyond: Beyond | None = None,
+        exchange: Callable[[Op, Any], Any] | None = None,
     ) -> None:
         self.target = target
         self.on_result = on_result
         self.on_return = on_return
         self.beyond = beyond
+        self.exchange = exchange
         self.keep_state_changes = keep_state_changes
         self.model = target if isinstance(target, nn.Module) else getattr(target, "__self__", None)
         title = type(target).__name__ if isinstance(target, nn.Module) else function_name(target)
@@ -574,6 +577,8 @@ class Tracer:
             if self.on_result is not None:
                 given = {id(tensor): tensor for _, tensor in walk((out, written))}
                 self.on_result(op, list(given.values()))
+            if self.exchange is not None:
+                out = self.exchange(op, out)
         else:
             op.status = "query"
             self.record.host_reads += 1
