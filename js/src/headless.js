@@ -24,6 +24,7 @@ let engine = simpleEngine;
  * @returns {Promise<void>}
  */
 export async function start(wasm) {
+  globalThis.TextDecoder ??= /** @type {any} */ (Utf8Decoder);
   engine = await createVizEngine(fromBase64(wasm));
 }
 
@@ -66,4 +67,28 @@ function fromBase64(text) {
     for (const shift of [16, 8, 0]) if (at < bytes.length) bytes[at++] = (word >> shift) & 255;
   }
   return bytes;
+}
+
+/** What Graphviz's loader needs of `TextDecoder`, which embedded engines lack. */
+export class Utf8Decoder {
+  /**
+   * @param {Uint8Array} bytes UTF-8
+   * @returns {string} U+FFFD for what is none
+   */
+  decode(bytes) {
+    let text = "";
+    for (let at = 0; at < bytes.length;) {
+      const first = bytes[at];
+      const length = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : first >= 0xc2 ? 2 : 0;
+      const rest = Array.from(bytes.subarray(at + 1, at + length));
+      const isWhole =
+        length > 0 && first < 0xf5 && rest.length === length - 1 && rest.every((byte) => (byte & 0xc0) === 0x80);
+      const code = isWhole
+        ? rest.reduce((value, byte) => value * 64 + (byte & 63), length === 1 ? first : first & (0x7f >> length))
+        : 0xfffd;
+      text += String.fromCodePoint(Math.min(code, 0x10ffff));
+      at += isWhole ? length : 1;
+    }
+    return text;
+  }
 }
