@@ -271,7 +271,8 @@ class _Builder:
         place = raised_at(error.__traceback__, self.is_internal)
         if place is not None:
             return self._source_row(*place)
-        return None if op is None else self._source(op.place)
+        caller = op if op is not None else failed.call
+        return None if caller is None else self._source(caller.place)
 
 
 class Names:

@@ -168,7 +168,7 @@ def _parts(site: Site, root: Root, depth: int) -> list[str]:
             clauses.append(f"{sizes} from {place}")
         elif root.sign == "+" or first.size != 1:
             clauses.append(_clause(site, first, depth + 1))
-    return clauses
+    return list(dict.fromkeys(clauses))
 
 
 def _same_input(one: Root, other: Root) -> bool:

@@ -55,9 +55,21 @@ def arguments(site: Site) -> Diagnosis | None:
 def _is_inside(site: Site, call: Call) -> bool:
     """Whether the exception came from inside the forward that was called, rather than from the call itself."""
     if not isinstance(call.module, nn.Module):
-        return len(site.frames) > 0 and site.frames[-1][0].co_name == call.type
-    code = getattr(inspect.unwrap(type(call.module).forward), "__code__", None)
-    return any(frame[0] is code for frame in site.frames) or "forward" not in site.message.partition("()")[0]
+        return bool(site.frames)
+    if "forward" not in site.message.partition("()")[0]:
+        return True
+    code = _forward_code(call)
+    entered = sum(frame[0] is code for frame in site.frames)
+    opened = 0
+    opening: Call | None = call
+    while opening is not None:  # callers of the same class have run the same code
+        opened += _forward_code(opening) is code
+        opening = opening.parent
+    return code is not None and entered >= opened
+
+
+def _forward_code(call: Call) -> Any:
+    return getattr(inspect.unwrap(type(call.module).forward), "__code__", None) if call.module is not None else None
 
 
 def _signature(call: Call, site: Site) -> str:
@@ -152,8 +164,14 @@ def _statement(frame: Frame) -> ast.stmt | None:
             except SyntaxError:
                 continue
             if len(body) == 1:
-                return body[0]
+                return _innermost(body[0])
     return None
+
+
+def _innermost(statement: ast.stmt) -> ast.stmt:
+    """The statement itself; of a compound one written on one line what it holds."""
+    inner = getattr(statement, "body", None)
+    return _innermost(inner[0]) if isinstance(inner, list) and len(inner) == 1 else statement
 
 
 def _names_told(site: Site, frame: Frame, expression: ast.AST) -> str:
