@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from types import CodeType, MappingProxyType, TracebackType
 from typing import Any
 
 from torchatlas import graph as g
+from torchatlas.flops import count_flops
 from torchatlas.functions import argument_names
 from torchatlas.memory import covers, overlaps
 from torchatlas.record import Call, Failed, Nested, Op, Place, Record, Value
@@ -44,6 +46,8 @@ class _Builder:
         self.sources: dict[tuple[str, int], int] = {}
         self.source_rows: list[g.Source] = []
         self.counts: dict[int, int] = {}
+        self.flops = count_flops(record)
+        self.call_flops = self._summed_flops()
         self.failures = failures_of(record)
         self.failed_calls = {call.index for failed in self.failures for call in _enclosing(failed.call)}
 
@@ -79,6 +83,16 @@ class _Builder:
             errors=errors,
             coverage=coverage,
         )
+
+    def _summed_flops(self) -> dict[int, int]:
+        """Floating point operations of everything inside each call, by call index."""
+        summed: dict[int, int] = {}
+        for index, flops in self.flops.items():
+            call: Call | None = self.record.ops[index].call
+            while call is not None:
+                summed[call.index] = summed.get(call.index, 0) + flops
+                call = call.parent
+        return summed
 
     # Nodes
 
@@ -132,7 +146,7 @@ class _Builder:
             arguments=arguments,
             source=self._source(op.place),
             note=note,
-            metrics=_metrics(size_bytes=sum(spec.size_bytes for spec in outputs)),
+            metrics=_metrics(size_bytes=sum(spec.size_bytes for spec in outputs), flops=self.flops.get(op.index)),
         )
         self.nodes.append(node)
         self.node_of_op[op.index] = node.id
@@ -204,6 +218,7 @@ class _Builder:
     # Calls
 
     def _call(self, call: Call) -> g.ModuleCall:
+        outputs = tuple(self._spec(value) for value in values_in(call.out))
         return g.ModuleCall(
             id=call.index,
             name=self.names.call(call),
@@ -212,10 +227,14 @@ class _Builder:
             parent=None if call.parent is None else call.parent.index,
             status="failed" if call.index in self.failed_calls else call.status,
             inputs=tuple(self._spec(value) for value in call.reads),
-            outputs=tuple(self._spec(value) for value in values_in(call.out)),
+            outputs=outputs,
             detail=_detail(call.module),
             source=self._source(call.place),
-            metrics=_metrics(parameters=self._parameters(call.module)),
+            metrics=_metrics(
+                parameters=self._parameters(call.module),
+                flops=self.call_flops.get(call.index),
+                size_bytes=sum(spec.size_bytes for spec in outputs),
+            ),
         )
 
     def _parameters(self, module: Any) -> int | None:
@@ -264,11 +283,8 @@ class _Builder:
         if scripted:
             file, line, function = scripted[-1]
             return self._source_line(file, int(line), function)
-        if op is not None and op.level != "opaque":
-            source = self._source(op.place)
-            if source is not None:
-                return source
-        place = raised_at(error.__traceback__, self.is_internal)
+        raised = op.error if op is not None and op.error is not None else error
+        place = raised_at(raised.__traceback__, self.is_internal)
         if place is not None:
             return self._source_row(*place)
         caller = op if op is not None else failed.call
@@ -449,6 +465,7 @@ def _common_call(one: Call, other: Call) -> Call:
     return one if call is None else call
 
 
+@functools.lru_cache(maxsize=8192)
 def line_of(code: CodeType, instruction: int) -> int:
     """Line number of an instruction of some code."""
     for start, end, line in code.co_lines():

@@ -6,6 +6,7 @@ operators whose schema is silent about running statistics) the function is watch
 
 from __future__ import annotations
 
+import functools
 from enum import Enum
 from typing import Any
 
@@ -97,6 +98,7 @@ def plain_name(raw: str) -> str:
     return name or "op"
 
 
+@functools.lru_cache(maxsize=4096)
 def argument_names(func: Any, count: int) -> list[str]:
     """Names of a function's positional arguments, as far as torch tells them; else their numbers."""
     names: list[str] = []

@@ -1,0 +1,102 @@
+"""Floating point operations of a record, counted by PyTorch's own formulas (`torch.utils.flop_counter`).
+
+Each operation that may multiply matrices is run once per distinct shapes on the meta device, where it costs no memory
+and computes nothing, and the operators it comes down to are looked up in PyTorch's registry. A multiplication and an
+addition count as two. Elementwise operations count as none, as in PyTorch.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from torchatlas.record import Nested, Op, Record, Value
+
+_COUNTED = frozenset((
+    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "tensordot", "bilinear", "mv", "addmv",
+    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    "scaled_dot_product_attention", "multi_head_attention_forward", "native_multi_head_attention",
+    "transformer_encoder_layer_fwd", "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell",
+    "rnn_relu_cell", "chain_matmul", "multi_dot", "inner", "cdist",
+))  # fmt: skip
+
+
+def count_flops(record: Record) -> dict[int, int]:
+    """Floating point operations by operation index; operations that can't be counted, and those without, are left out.
+
+    Args:
+        record: what ran.
+    """
+    counted: dict[Any, int | None] = {}
+    found: dict[int, int] = {}
+    for op in record.ops:
+        if op.name not in _COUNTED or op.status != "ok" or op.level not in ("function", "dispatch"):
+            continue
+        key = (op.func, _key(op.args), _key(op.kwargs))
+        if key not in counted:
+            counted[key] = _count(op)
+        flops = counted[key]
+        if flops:
+            found[op.index] = flops
+    return found
+
+
+def _count(op: Op) -> int | None:
+    from torch.utils.flop_counter import flop_registry  # slow to import, and not needed for a trace
+
+    counter = _Counter(flop_registry)
+    try:
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            args = [_on_meta(arg) for arg in op.args]
+            kwargs = {name: _on_meta(arg) for name, arg in op.kwargs.items()}
+            with counter:
+                op.func(*args, **kwargs)
+    except Exception:  # noqa: BLE001 # not every operator has a meta kernel; the number is then simply not there
+        return None
+    return counter.flops
+
+
+class _Counter(TorchDispatchMode):
+    """Adds up the formulas of the operators that run under it."""
+
+    def __init__(self, registry: Any) -> None:
+        super().__init__()
+        self.registry = registry
+        self.flops = 0
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False  # else torch imports its compiler
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        formula = self.registry.get(getattr(func, "overloadpacket", func))
+        if formula is not None:
+            self.flops += int(formula(*args, **(kwargs or {}), out_val=out))
+        return out
+
+
+def _on_meta(arg: Any) -> Any:
+    """An argument with tensors of the same shapes on the meta device."""
+    if isinstance(arg, Value):
+        return torch.empty(tuple(arg.shape), dtype=arg.dtype, device="meta")
+    if isinstance(arg, (list, tuple)) and not isinstance(arg, torch.Size):
+        return type(arg)([_on_meta(part) for part in arg])
+    if isinstance(arg, dict):
+        return {key: _on_meta(part) for key, part in arg.items()}
+    if isinstance(arg, Nested):
+        raise TypeError("a container of this class has no counterpart on the meta device")
+    return arg
+
+
+def _key(arg: Any) -> Any:
+    """What tells two arguments apart as far as the count goes."""
+    if isinstance(arg, Value):
+        return tuple(arg.shape or ()), arg.dtype
+    if isinstance(arg, (list, tuple)):
+        return tuple(_key(part) for part in arg)
+    if isinstance(arg, dict):
+        return tuple((key, _key(part)) for key, part in arg.items())
+    return arg if isinstance(arg, (int, float, str, bool, type(None))) else repr(arg)
