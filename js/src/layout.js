@@ -30,6 +30,7 @@
 import { arrange, toProblem } from "./arrange/arrange.js";
 import { createSolver } from "./engine/client.js";
 import { solveSimply } from "./engine/simple.js";
+import { chooseFolds } from "./arrange/folds.js";
 import { arrangeList } from "./arrange/list.js";
 import { edgeText, faceOf, labelWidth, LABEL_HEIGHT, STACK_OVERHANG } from "./measure.js";
 import { splitScopes } from "./scopes.js";
@@ -110,14 +111,22 @@ function* layoutSteps(graph, visible, memo) {
   /** @type {{id: number, layout: ScopeLayout}[]} */
   const found = new Array(split.scopes.length);
   const isStack = (/** @type {number} */ item) => visible.items[item].kind === "repeat";
-  const context = { scopes: split.scopes, faces, labels, found, isRound: isRoundFace(graph, visible), isStack };
+  const context = {
+    scopes: split.scopes,
+    columnHeights: chooseFolds(split.scopes),
+    faces,
+    labels,
+    found,
+    isRound: isRoundFace(graph, visible),
+    isStack,
+  };
   let engineCalls = 0;
   let memoHits = 0;
   for (const level of byHeight(split.scopes)) {
     /** @type {Map<string, {task: ScopeTask, scopes: number[]}>} */
     const missing = new Map();
     for (const at of level) {
-      const { task, key } = taskOf(split.scopes[at], context);
+      const { task, key } = taskOf(at, context);
       const known = memo.get(key);
       const waiting = missing.get(key);
       if (known) found[at] = known;
@@ -210,19 +219,21 @@ const isRoundFace = (graph, visible) => (at) => {
 /**
  * @typedef {Object} Context what tasks are made from
  * @property {Scope[]} scopes
+ * @property {number[]} columnHeights per scope
  * @property {Face[]} faces per item
  * @property {string[]} labels per link
  * @property {{id: number, layout: ScopeLayout}[]} found per scope; those inside come first
  * @property {(item: number) => boolean} isRound
  * @property {(item: number) => boolean} isStack
  *
- * @param {Scope} scope
+ * @param {number} at
  * @param {Context} context
  * @returns {{task: ScopeTask, key: string}} key: equal for scopes that look the same
  */
-function taskOf(scope, { scopes, faces, labels, found, isRound, isStack }) {
+function taskOf(at, { scopes, columnHeights, faces, labels, found, isRound, isStack }) {
+  const scope = scopes[at];
   /** @type {string[]} */
-  const parts = [];
+  const parts = [scope.isList ? "list" : `${columnHeights[at]}`];
   const blocks = scope.children.map((item, place) => {
     const inner = scope.inner[place];
     if (inner >= 0) {
@@ -253,8 +264,17 @@ function taskOf(scope, { scopes, faces, labels, found, isRound, isStack }) {
   });
   const face = scope.item < 0 || scope.isList ? { width: 0, height: 0 } : faces[scope.item];
   const [ins, outs] = [scope.ins.size, scope.outs.size];
-  const key = `${scope.isList ? "list " : ""}${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
-  const task = { isList: scope.isList, blocks, ins, outs, edges, headerHeight: face.height, titleWidth: face.width };
+  const key = `${face.height} ${face.width} ${ins} ${outs} ${parts.join(" ")}`;
+  const task = {
+    isList: scope.isList,
+    columnHeight: columnHeights[at],
+    blocks,
+    ins,
+    outs,
+    edges,
+    headerHeight: face.height,
+    titleWidth: face.width,
+  };
   return { task, key };
 }
 

@@ -49,6 +49,8 @@ const MAX_NAME = 28;
 const MAX_TYPE = 30;
 const MAX_DETAIL = 44;
 const MAX_OPERATION = 34;
+/** Names of inputs and outputs are paths, the end of which matters. */
+const MAX_PATH = 40;
 
 /** @type {Record<string, string>} operations written as a sign in a small circle */
 const SIGNS = {
@@ -207,8 +209,9 @@ function nodeFace(graph, node) {
     const width = Math.max(44, Math.ceil(textWidth(title, OPERATION_SIZE, "mono") + 26));
     return { ...plain, title, width, height: PILL_HEIGHT };
   }
-  const title = ellipsise(shortNodeName(graph, node.id), MAX_NAME);
-  if (node.kind === "input" || node.kind === "output") {
+  const isTerminal = node.kind === "input" || node.kind === "output";
+  const title = ellipsise(shortNodeName(graph, node.id), isTerminal ? MAX_PATH : MAX_NAME);
+  if (isTerminal) {
     return { ...plain, title, width: Math.max(48, Math.ceil(textWidth(title, NAME_SIZE, "bold") + 30)), height: 28 };
   }
   return { ...plain, title, width: Math.ceil(textWidth(title, OPERATION_SIZE, "mono") + 28), height: STATE_HEIGHT };

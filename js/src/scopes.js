@@ -46,11 +46,14 @@ export function splitScopes(visible) {
   const add = scopes.map(edgeAdder);
   /** @type {Map<string, number>} */
   const tensors = new Map();
+  /** @type {number[]} index into specs by tensor; -1 for cables */
+  const specs = [];
   const paths = visible.links.map((link, at) => {
     const list = listOf[link.head];
     const key = list ?? (isCable[link.head] ? `into ${link.head}` : `${link.tailNode} ${link.tailSlot}`);
     const tensor = tensors.get(key) ?? tensors.size;
     tensors.set(key, tensor);
+    specs[tensor] ??= list !== null || isCable[link.head] ? -1 : link.spec;
     /** @type {Step[]} */
     const out = [];
     /** @type {Step[]} */
@@ -74,19 +77,20 @@ export function splitScopes(visible) {
     const across = { scope: tail.scope, edge: add[tail.scope].across(tail.place, head.place, tensor, at) };
     return [...out, across, ...into.reverse()];
   });
-  sortPorts(visible, scopes);
+  sortPorts(visible, scopes, specs);
   return { scopes, paths };
 }
 
 /**
- * The main line through a scope comes from the sibling before and goes to the one after; module calls count before
- * operations. With its ports on one axis a stack of blocks stays a column. Ports are numbered by how near their siblings
- * are, the main line first: what belongs together stands together, and all blocks of a stack have the same order.
+ * The main line through a scope is what comes in and goes out alike, from the sibling before to the one after; module calls
+ * count before operations. With its ports on one axis a stack of blocks stays a column. Ports are numbered in this order:
+ * the main line first, then what belongs together side by side, the same in all blocks of a stack.
  *
  * @param {VisibleGraph} visible
  * @param {Scope[]} scopes get their ports numbered anew
+ * @param {number[]} specs by tensor
  */
-function sortPorts({ items }, scopes) {
+function sortPorts({ items }, scopes, specs) {
   /** @type {{in: Map<number, number>, out: Map<number, number>}[]} per scope: cost by tensor */
   const costs = scopes.map(() => ({ in: new Map(), out: new Map() }));
   /** @type {(map: Map<number, number>, tensor: number, cost: number) => void} */
@@ -106,8 +110,9 @@ function sortPorts({ items }, scopes) {
     }
   }
   scopes.forEach((scope, at) => {
-    scope.ins = sortedPorts(scope.ins, costs[at].in);
-    scope.outs = sortedPorts(scope.outs, costs[at].out);
+    const [insAlike, outsAlike] = [alike(scope.outs, specs), alike(scope.ins, specs)];
+    scope.ins = sortedPorts(scope.ins, costs[at].in, insAlike);
+    scope.outs = sortedPorts(scope.outs, costs[at].out, outsAlike);
     for (const edge of scope.edges) {
       if (edge.tail < 0) edge.tail = ~(/** @type {number} */ (scope.ins.get(edge.tensor)));
       if (edge.head < 0) edge.head = ~(/** @type {number} */ (scope.outs.get(edge.tensor)));
@@ -115,10 +120,16 @@ function sortPorts({ items }, scopes) {
   });
 }
 
-/** @type {(ports: Map<number, number>, costs: Map<number, number>) => Map<number, number>} */
-function sortedPorts(ports, costs) {
-  const cost = (/** @type {number} */ tensor) => costs.get(tensor) ?? Infinity;
-  const order = [...ports.keys()].sort((a, b) => cost(a) - cost(b) || 0);
+/** @type {(others: Map<number, number>, specs: number[]) => (tensor: number) => boolean} whether one of the others looks the same */
+function alike(others, specs) {
+  const seen = new Set([...others.keys()].map((tensor) => specs[tensor]));
+  return (tensor) => specs[tensor] >= 0 && seen.has(specs[tensor]);
+}
+
+/** @type {(ports: Map<number, number>, costs: Map<number, number>, isAlike: (tensor: number) => boolean) => Map<number, number>} */
+function sortedPorts(ports, costs, isAlike) {
+  const cost = (/** @type {number} */ tensor) => (isAlike(tensor) ? 0 : 1e9) + (costs.get(tensor) ?? 1e8);
+  const order = [...ports.keys()].sort((a, b) => cost(a) - cost(b));
   return new Map(order.map((tensor, port) => [tensor, port]));
 }
 

@@ -25,6 +25,7 @@
  *
  * @typedef {Object} ScopeTask
  * @property {boolean} isList
+ * @property {number} columnHeight see chooseFolds
  * @property {Block[]} blocks
  * @property {number} ins ports in; port 0 is on the main line
  * @property {number} outs ports out, likewise

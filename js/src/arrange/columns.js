@@ -17,15 +17,16 @@
 import { PADDING } from "./border.js";
 import { roundCorners } from "./pen.js";
 
-/** A scope is folded from this height in px and this proportion on, if it is the top level or a stack of many ranks. */
+/** A scope is folded from this height in px and this proportion on. */
 const LEAST_HEIGHT = 4200;
-const LEAST_RATIO = 6;
-const LEAST_RANKS = 12;
+const LEAST_RATIO = 4;
 /** Width to height of what is folded, and the width in px beyond which it only grows downwards. */
 const GOAL_RATIO = 1.5;
 const MOST_WIDTH = 5600;
 /** As many lines as a cut may have: more would make a thicket of the channel. */
 const MOST_LINES = 8;
+/** Ranks that are tried for a cut. */
+const CHOICES = 8;
 const CHANNEL = 26;
 const STEP = 8;
 const TURN = 14;
@@ -38,12 +39,13 @@ const TURN = 14;
  */
 export function foldColumns(task, layout, bottoms) {
   const { width, height } = layout;
-  const isStack = task.headerHeight === 0 || bottoms.length >= LEAST_RANKS;
-  if (!isStack || height < LEAST_HEIGHT || height < LEAST_RATIO * width) return layout;
-  const ideal = Math.round(Math.sqrt((GOAL_RATIO * height) / (width + CHANNEL)));
-  const count = Math.min(ideal, Math.floor(MOST_WIDTH / (width + CHANNEL)));
+  const usual = usualWidth(task, layout) + CHANNEL;
+  if (task.columnHeight === 0 || height < LEAST_HEIGHT || height < LEAST_RATIO * usual) return layout;
+  const byHeight = Math.round(height / task.columnHeight);
+  const byRatio = Math.round(Math.sqrt((GOAL_RATIO * height) / usual));
+  const count = Math.min(byHeight || byRatio, Math.floor(MOST_WIDTH / usual));
   if (count < 2) return layout;
-  const cuts = chooseCuts(layout, bottoms, height / count);
+  const cuts = chooseCuts(layout, bottoms, count);
   if (cuts.length === 0) return layout;
   const columns = placeColumns(task, layout, cuts);
   const columnAt = (/** @type {number} */ y) => columns.findIndex((column) => y < column.to);
@@ -80,16 +82,24 @@ export function foldColumns(task, layout, bottoms) {
   };
 }
 
-/** @type {(layout: ScopeLayout, bottoms: number[], goal: number) => Cut[]} the cuts nearest to multiples of the goal */
-function chooseCuts({ lines, height }, bottoms, goal) {
+/** @type {(task: ScopeTask, layout: ScopeLayout) => number} width of most of the height: one wide child doesn't tell */
+function usualWidth({ blocks }, { width }) {
+  const sum = blocks.reduce((total, block) => total + block.height, 0);
+  const mean = blocks.reduce((total, block) => total + block.width * block.height, 0) / sum;
+  return Math.min(width, mean + 2 * PADDING);
+}
+
+/** @type {(layout: ScopeLayout, bottoms: number[], count: number) => Cut[]} into columns of about the same height */
+function chooseCuts({ lines, height }, bottoms, count) {
   /** @type {Cut[]} */
   const cuts = [];
   let from = 0;
-  for (let target = goal; target < height - goal / 2; target = from + goal) {
+  for (let left = count; left > 1; left -= 1) {
+    const goal = (height - from) / left;
     const ys = bottoms.slice(0, -1).filter((y) => y > from + goal / 3 && y < height - goal / 3);
-    ys.sort((a, b) => Math.abs(a - target) - Math.abs(b - target));
+    ys.sort((a, b) => Math.abs(a - from - goal) - Math.abs(b - from - goal));
     const cut = ys
-      .slice(0, 8)
+      .slice(0, CHOICES)
       .map((y) => cutAt(lines, y))
       .find((candidate) => candidate !== null);
     if (!cut) break;

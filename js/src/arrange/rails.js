@@ -15,9 +15,9 @@
  * @property {number} right
  */
 
-/** Ranks that a far reader is away, and how many of those make a rail. */
-const FAR = 4;
-const MANY = 4;
+/** An edge longer than this passes something; how many of those, of one tensor or cable, make a rail. */
+const FAR = 1;
+const MANY = 3;
 /** However few its readers, an edge this long would cost an engine more than it gains. */
 const VERY_FAR = 40;
 
