@@ -12,7 +12,7 @@
  * @property {() => void} onClose
  */
 import { element, icon } from "./dom.js";
-import { formatShape, shortDtype } from "./format.js";
+import { formatBytes, formatShape, formatSpec, shortDtype } from "./format.js";
 
 /** A longer list slows the page down without helping anyone; search finds the rest. */
 const MOST_ROWS = 1500;
@@ -180,6 +180,22 @@ export function describeBox(graph, box) {
   const gives = spec ? `, gives ${formatShape(spec.shape)} ${shortDtype(spec.dtype)}` : "";
   const times = item.kind === "repeat" ? `, ${item.members.length} equal blocks` : "";
   return `${box.title} ${what}${times}${row?.status === "failed" ? ", failed" : ""}${gives}`.replace(/\s+/g, " ");
+}
+
+/**
+ * @param {Graph} graph
+ * @param {Scene} scene
+ * @param {import("./types.js").Route} route
+ * @returns {string} the tensor that runs along a route, where from and where to
+ */
+export function describeRoute(graph, scene, route) {
+  const link = scene.visible.links[route.link];
+  const spec = graph.specs[link.spec];
+  const { outputs, name } = graph.nodes[link.tailNode];
+  const result = outputs.length > 1 ? `, result ${link.tailSlot}` : "";
+  const slots = link.slots.filter(Boolean).join(", ");
+  const head = scene.boxes[route.head].item.name;
+  return `${formatSpec(spec)} · ${formatBytes(spec.sizeBytes)}\nfrom ${name}${result}\nto ${head}${slots ? ` (${slots})` : ""}`;
 }
 
 /** @type {(graph: Graph, id: number) => string} */

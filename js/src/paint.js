@@ -14,6 +14,7 @@
  * @typedef {Object} Emphasis what stands out at the moment; indices into scene.boxes and scene.routes
  * @property {Set<number>} selected
  * @property {number} hovered box, or -1
+ * @property {number} hoveredRoute route, or -1
  * @property {Set<number>} hits
  * @property {Map<number, number>} upstream routes that lead to the selection, with the steps to it (0: ends there)
  * @property {Map<number, number>} downstream routes that lead away from it, with the steps from it
@@ -155,6 +156,7 @@ function lookOf(frame, index, box) {
 /** @type {(frame: Frame, index: number, plain: string) => string} */
 function routeColour(frame, index, plain) {
   const { emphasis, palette, spatial } = frame;
+  if (emphasis.hoveredRoute === index) return palette.selected;
   const up = emphasis.upstream.get(index);
   if (up !== undefined) return up === 0 ? palette.upstream : palette.farUpstream;
   const down = emphasis.downstream.get(index);

@@ -186,3 +186,55 @@ export function boxAt(spatial, x, y) {
   }
   return found;
 }
+
+/** A curve is judged by so many straight pieces. */
+const PIECES = 12;
+
+/**
+ * The route nearest to a point.
+ *
+ * @param {Spatial} spatial
+ * @param {number} x px of the scene
+ * @param {number} y px of the scene
+ * @param {number} reach how far it may be, px of the scene
+ * @returns {number} index of the route; -1 for none
+ */
+export function routeAt(spatial, x, y, reach) {
+  let found = -1;
+  let least = reach;
+  visitRoutes(spatial, { left: x - reach, top: y - reach, right: x + reach, bottom: y + reach }, 0, (index) => {
+    const distance = distanceTo(spatial.scene.routes[index], x, y);
+    if (distance > least) return;
+    least = distance;
+    found = index;
+  });
+  return found;
+}
+
+/** @type {(route: import("./types.js").Route, x: number, y: number) => number} */
+function distanceTo(route, x, y) {
+  const { points, curve } = route;
+  let least = Infinity;
+  let [fromX, fromY] = points;
+  const lineTo = (/** @type {number} */ toX, /** @type {number} */ toY) => {
+    const [dx, dy] = [toX - fromX, toY - fromY];
+    const length = dx * dx + dy * dy;
+    const share = length === 0 ? 0 : Math.min(Math.max(((x - fromX) * dx + (y - fromY) * dy) / length, 0), 1);
+    least = Math.min(least, Math.hypot(fromX + share * dx - x, fromY + share * dy - y));
+    [fromX, fromY] = [toX, toY];
+  };
+  if (curve === "line") for (let i = 2; i < points.length; i += 2) lineTo(points[i], points[i + 1]);
+  for (let i = 2; curve === "bezier" && i + 5 < points.length; i += 6) {
+    const [startX, startY] = [fromX, fromY];
+    for (let piece = 1; piece <= PIECES; piece += 1) {
+      const t = piece / PIECES;
+      const at = (/** @type {number} */ start, /** @type {number} */ axis) =>
+        (1 - t) ** 3 * start +
+        3 * (1 - t) ** 2 * t * points[i + axis] +
+        3 * (1 - t) * t * t * points[i + 2 + axis] +
+        t ** 3 * points[i + 4 + axis];
+      lineTo(at(startX, 0), at(startY, 1));
+    }
+  }
+  return least;
+}

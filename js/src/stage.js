@@ -13,7 +13,7 @@
  * @typedef {Object} StageHandlers
  * @property {(index: number, isHandle: boolean, event: MouseEvent) => void} onClick index of a box, -1 for the ground
  * @property {(index: number, isHandle: boolean) => void} onDoubleClick
- * @property {(index: number) => void} onHover
+ * @property {(box: number, route: number) => void} onHover indices; -1 for none; a route only where no closed box is
  * @property {() => void} onPainted after each frame
  * @property {() => Insets} insets
  * @property {() => number} startBox index of the box that the first view is about; -1 for the beginning
@@ -26,7 +26,7 @@ import { interact } from "./interact.js";
 import { handleRect } from "./marks.js";
 import { between } from "./motion.js";
 import { paint } from "./paint.js";
-import { boxAt, buildSpatial } from "./spatial.js";
+import { boxAt, buildSpatial, routeAt } from "./spatial.js";
 
 const CHANGE_MS = 280;
 /** More boxes than this jump to their places: moving them would not reach screen rate. */
@@ -34,6 +34,9 @@ const MOST_MOVING = 2500;
 /** Text is read with ease from this scale on. */
 const READABLE_SCALE = 0.72;
 const LARGEST_FIT = 1.25;
+/** Routes can be pointed at from this scale on, and from so near; CSS px. */
+const ROUTE_SCALE = 0.3;
+const POINTER_PX = 5;
 
 const NO_REST = { x: 0, y: 0, k: 1 };
 
@@ -51,6 +54,7 @@ const EMPTY = {
 const NO_EMPHASIS = {
   selected: new Set(),
   hovered: -1,
+  hoveredRoute: -1,
   hits: new Set(),
   upstream: new Map(),
   downstream: new Map(),
@@ -96,6 +100,7 @@ export class Stage {
     this.paintMs = 0;
     this.isPlaced = false;
     this.hovered = -1;
+    this.hoveredRoute = -1;
     /** @type {(() => void)[]} */
     this.waiting = [];
     this.frameRequest = 0;
@@ -155,16 +160,26 @@ export class Stage {
 
   /** @param {{x: number, y: number} | null} point */
   #hover(point) {
-    if (point === null) this.#setHovered(-1);
-    else this.#withBox(point.x, point.y, (index) => this.#setHovered(index));
+    if (point === null) this.#setHovered(-1, -1);
+    else this.#withBox(point.x, point.y, (index) => this.#setHovered(index, this.#routeAt(index, point)));
   }
 
-  /** @param {number} index */
-  #setHovered(index) {
-    if (index === this.hovered) return;
+  /** @type {(index: number, point: {x: number, y: number}) => number} closed boxes lie over routes */
+  #routeAt(index, point) {
+    const { k } = this.interaction.transform();
+    const box = this.scene.boxes[index];
+    if ((box && !box.item.isOpen) || k < ROUTE_SCALE) return -1;
+    const { x, y } = this.toScene(point.x, point.y);
+    return routeAt(this.spatial, x, y, POINTER_PX / k);
+  }
+
+  /** @type {(index: number, route: number) => void} */
+  #setHovered(index, route) {
+    if (index === this.hovered && route === this.hoveredRoute) return;
     this.hovered = index;
+    this.hoveredRoute = route;
     this.element.classList.toggle("over", index >= 0 && !this.scene.boxes[index]?.item.isOpen);
-    this.handlers.onHover(index);
+    this.handlers.onHover(index, route);
     this.requestPaint();
   }
 
@@ -224,7 +239,7 @@ export class Stage {
 
   /** @param {number} ratio @returns {import("./paint.js").Frame} */
   #frame(ratio) {
-    const emphasis = { ...this.emphasis, hovered: this.hovered };
+    const emphasis = { ...this.emphasis, hovered: this.hovered, hoveredRoute: this.hoveredRoute };
     return {
       spatial: this.moment?.spatial ?? this.spatial,
       graph: this.graph,
@@ -252,6 +267,7 @@ export class Stage {
     const from = this.scene;
     this.spatial = buildSpatial(scene);
     this.hovered = -1;
+    this.hoveredRoute = -1;
     if (!this.isPlaced) {
       this.width = this.element.clientWidth;
       this.height = this.element.clientHeight;

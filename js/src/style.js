@@ -1,6 +1,6 @@
 /** The stylesheet of a view's shadow root; colours come from theme.js as custom properties. */
 export const STYLE = `
-:host { all: initial; display: block; position: relative; contain: content; }
+:host { all: initial; display: block; position: relative; contain: content; min-height: 160px; }
 :host([hidden]) { display: none; }
 .frame {
   position: relative; width: 100%; height: 100%; overflow: hidden; container: atlas / inline-size;

@@ -14,7 +14,7 @@ import { showCrumbs, showPanel } from "./details.js";
 import { element } from "./dom.js";
 import { createLayouter } from "./layout.js";
 import { readOptions } from "./options.js";
-import { describeBox } from "./outline.js";
+import { describeBox, describeRoute } from "./outline.js";
 import { reach } from "./reach.js";
 import { download, fileStem, scenePng } from "./saving.js";
 import { decode } from "./schema.js";
@@ -276,6 +276,7 @@ export class View {
     this.stage.emphasis = {
       selected,
       hovered: -1,
+      hoveredRoute: -1,
       hits: boxesOf([...this.found, ...this.highlighted]),
       ...reach(this.scene, selected),
       colourOf: (box) => colourOf(box.item),
@@ -299,10 +300,12 @@ export class View {
     return node?.kind === "op" || node?.kind === "opaque" ? "operation" : (node?.kind ?? "");
   }
 
-  /** The whole name of what the pointer is on, for names that were shortened. @param {number} index of a box */
-  showHint(index) {
-    const box = this.scene.boxes[index];
-    this.stage.element.title = box ? `${box.item.name}\n${describeBox(this.graph, box)}` : "";
+  /** What the pointer is on, in full: names on the map are shortened. @type {(box: number, route: number) => void} indices */
+  showHint(box, route) {
+    const over = this.scene.boxes[box];
+    const line = this.scene.routes[route];
+    const boxHint = over ? `${over.item.name}\n${describeBox(this.graph, over)}` : "";
+    this.stage.element.title = line ? describeRoute(this.graph, this.scene, line) : boxHint;
   }
 
   /** @param {string} name @returns {Item | null} what the panel is about */
@@ -462,7 +465,7 @@ export class View {
     } else if (format === "svg") {
       download(this.document, `${stem}.svg`, new Blob([this.svg()], { type: "image/svg+xml" }));
     } else {
-      const look = { graph: this.graph, palette: this.palette, emphasis: { ...this.stage.emphasis, hovered: -1 } };
+      const look = { graph: this.graph, palette: this.palette, emphasis: this.stage.emphasis };
       download(this.document, `${stem}.png`, await scenePng(this.document, look, this.scene));
     }
   }

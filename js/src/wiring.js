@@ -24,7 +24,7 @@ export function makeStage(view) {
       const item = view.scene.boxes[index]?.item;
       if (item && !isHandle) view.run(view.toggle(item, false));
     },
-    onHover: (index) => view.showHint(index),
+    onHover: (box, route) => view.showHint(box, route),
     onPainted: () => view.afterPaint(),
     insets: () => view.insets(),
     startBox: () => view.startBox(),

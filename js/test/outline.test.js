@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { JSDOM } from "jsdom";
-import { createOutline, describeBox, outlineOrder } from "../src/outline.js";
+import { createOutline, describeBox, describeRoute, outlineOrder } from "../src/outline.js";
 import { levelsState } from "../src/states.js";
 import { closedState } from "../src/visible.js";
 import { gpt2Document } from "./gpt2.js";
@@ -106,4 +106,10 @@ test("what is inside a box comes right after it", () => {
   const order = outlineOrder(scene).map((box) => box.item.name);
   assert.deepEqual([...order].sort(), scene.boxes.map((box) => box.item.name).sort());
   assert.ok(order.indexOf("lm_head") > order.indexOf("transformer.ln_f"));
+});
+
+test("a route is described by its tensor and its ends", () => {
+  const route = scene.routes.find(({ tail }) => scene.boxes[tail].item.name === "input_ids");
+  assert.ok(route);
+  assert.equal(describeRoute(graph, scene, route), "1×128 int64 · 1.02 kB\nfrom input_ids\nto transformer.wte (input)");
 });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { boxAt, buildSpatial, visitBoxes, visitRoutes } from "../src/spatial.js";
+import { boxAt, buildSpatial, routeAt, visitBoxes, visitRoutes } from "../src/spatial.js";
 import { allOpen } from "../src/visible.js";
 import { gpt2Document } from "./gpt2.js";
 import { graphOf, indexOf, sceneOf } from "./scenes.js";
@@ -67,4 +67,21 @@ test("the innermost box is under a point", () => {
   assert.equal(boxAt(spatial, -50, -50), -1);
   const around = scene.boxes[indexOf(scene, "transformer.h.2")];
   assert.equal(boxAt(spatial, around.x + 2, around.y + 12), indexOf(scene, "transformer.h.2"));
+});
+
+test("the route under the pointer is found along its curve, not in its bounding box", () => {
+  const route = scene.routes.findIndex((one) => one.curve === "bezier" && one.points.length >= 8);
+  const { points } = scene.routes[route];
+  const middle = [0, 1].map(
+    (axis) => (points[axis] + 3 * points[2 + axis] + 3 * points[4 + axis] + points[6 + axis]) / 8,
+  );
+  assert.equal(routeAt(spatial, middle[0], middle[1], 4), route);
+  assert.equal(routeAt(spatial, -300, -300, 4), -1);
+  const line = {
+    ...scene,
+    boxes: scene.boxes.slice(0, 2),
+    routes: [{ ...scene.routes[0], curve: /** @type {"line"} */ ("line"), points: [0, 0, 0, 100, 100, 100] }],
+  };
+  assert.equal(routeAt(buildSpatial(line), 3, 50, 4), 0);
+  assert.equal(routeAt(buildSpatial(line), 50, 50, 4), -1);
 });

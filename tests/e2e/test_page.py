@@ -234,6 +234,17 @@ def test_hover_marks_the_edges_of_a_node(opened: Callable[..., View]) -> None:
     assert view.root.evaluate(count, colour) > 100
 
 
+def test_pointing_at_an_edge_tells_about_its_tensor(opened: Callable[..., View]) -> None:
+    view = opened(depth=0)
+    view.wait_still()
+    above, below = view.rect("ids"), view.rect("embed")
+    x = above["x"] + above["width"] / 2
+    view.page.mouse.move(x, (above["y"] + above["height"] + below["y"]) / 2)
+    view.wait("root.querySelector('.stage').title === argument", "1×5 int64 · 40 B\nfrom ids\nto embed (input)")
+    view.page.mouse.move(*view.point("embed"))
+    view.wait("root.querySelector('.stage').title.startsWith('embed\\n')")
+
+
 def test_search_lists_marks_and_goes_to_what_it_finds(opened: Callable[..., View]) -> None:
     view = opened(depth=0)
     view.page.keyboard.press("/")
