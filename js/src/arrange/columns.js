@@ -98,11 +98,11 @@ function chooseCuts({ lines, height }, bottoms, count) {
     const goal = (height - from) / left;
     const ys = bottoms.slice(0, -1).filter((y) => y > from + goal / 3 && y < height - goal / 3);
     ys.sort((a, b) => Math.abs(a - from - goal) - Math.abs(b - from - goal));
-    const cut = ys
-      .slice(0, CHOICES)
-      .map((y) => cutAt(lines, y))
-      .find((candidate) => candidate !== null);
-    if (!cut) break;
+    /** @type {Cut | null} */
+    let cut = null;
+    for (let choice = 0; choice < Math.min(CHOICES, ys.length) && cut === null; choice += 1)
+      cut = cutAt(lines, ys[choice]);
+    if (cut === null) break;
     cuts.push(cut);
     from = cut.y;
   }
