@@ -44,7 +44,9 @@ class Argument:
 
     def __str__(self) -> str:
         parts = [] if self.dtype is None else [shape_text(self.shape), self.dtype, str(self.device)]
-        text = " ".join([*parts, *([f"= {self.value}"] if self.value and parts else [self.value] if self.value else [])])
+        text = " ".join(
+            [*parts, *([f"= {self.value}"] if self.value and parts else [self.value] if self.value else [])]
+        )
         return f"{self.name}: {text}" + (f" from {self.origin}" if self.origin else "")
 
 

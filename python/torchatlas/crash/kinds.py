@@ -16,7 +16,7 @@ from torchatlas.record import Op, Value
 
 _DTYPE_MESSAGE = re.compile(
     r"dtype|scalar type|data ?type|same type|should be the same|result type|\bHalf\b|\bLong\b|\bFloat\b|\bDouble\b"
-    r"|\bBFloat16\b|must be long, int|bool tensors|not implemented for"
+    r"|\bBFloat16\b|must be long, int|bool tensors?|not implemented for"
 )
 _DEVICE_MESSAGE = re.compile(r"device|\bcuda\b|\bmeta\b", re.IGNORECASE)
 _MEMORY_MESSAGE = re.compile(r"out of memory|can't allocate memory|not enough memory|failed to allocate", re.IGNORECASE)
@@ -36,13 +36,16 @@ def device(site: Site) -> Diagnosis | None:
     home = _home_device(values)
     sentence = f"{site.subject} needs its tensors on one device, got {told}"
     strange = next((value for value in values if str(value.device) != home), values[0])
-    moved = {
+    moved: dict[int | str, Stub] = {
         position: Stub(tuple(value.shape), value.dtype, home)
         for position, value in enumerate(site.op.args if site.op else ())
         if isinstance(value, Value) and value.shape is not None
     }
     text = f"`.to('{home}')` on {site.maker(strange)}"
-    facts = {"devices": tuple(groups), "tensors": {place: tuple(map(site.maker, rows)) for place, rows in groups.items()}}
+    facts = {
+        "devices": tuple(groups),
+        "tensors": {place: tuple(map(site.maker, rows)) for place, rows in groups.items()},
+    }
     remedies = (Remedy(text, moved),) if home != "meta" else ()
     return Diagnosis("device", sentence, facts, remedies, (moved,))
 
@@ -159,7 +162,7 @@ def _one_dtype(site: Site, values: list[Value]) -> Diagnosis | None:
     if not values:
         return None
     kind = values[0].dtype
-    is_named = "not implemented for" in site.message or "two bool tensors" in site.message or "floating" in site.message
+    is_named = "not implemented for" in site.message or "bool tensor" in site.message or "floating" in site.message
     if not is_named:
         return None
     sentence = f"{site.subject} does not work on {dtype_text(kind)}, got {site.described(values[0])}"
@@ -189,7 +192,13 @@ def index(site: Site) -> Diagnosis | None:
         if high is None or not isinstance(classes, int) or low is None or (low >= 0 and high < classes):
             return None
         sentence = f"{site.subject} has {classes} classes, but {site.described(data)} holds {high if low >= 0 else low}"
-        return Diagnosis("index", sentence, {"classes": classes, "index": high}, (), (Given(Stub((*data.shape, classes), torch.int64)),))
+        return Diagnosis(
+            "index",
+            sentence,
+            {"classes": classes, "index": high},
+            (),
+            (Given(Stub((*data.shape, classes), torch.int64)),),
+        )
     if given is None or not isinstance(dim, int) or not -len(data.shape) <= dim < len(data.shape):
         return None
     low, high = value_range(site, given) if not given.dtype.is_floating_point else (None, None)
@@ -202,7 +211,9 @@ def index(site: Site) -> Diagnosis | None:
         f"which has size {size}"
     )
     facts = {"index": bad, "dimension": dim, "size": size}
-    shapes = {"index_select": (*data.shape[: dim % len(data.shape)], *given.shape, *data.shape[dim % len(data.shape) + 1 :])}
+    shapes = {
+        "index_select": (*data.shape[: dim % len(data.shape)], *given.shape, *data.shape[dim % len(data.shape) + 1 :])
+    }
     shape = shapes.get(site.name, data.shape if site.name in ("scatter", "index_add", "scatter_add") else given.shape)
     return Diagnosis("index", sentence, facts, (), (Given(Stub.like(data, shape)),))
 
@@ -290,7 +301,9 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
         f"{site.subject} writes in place into {site.described(target)}{view} a leaf that requires grad, and autograd would "
         "lose its value"
     )
-    out_of_place = f"`{site.op.name.rstrip('_')}` out of place" if site.op.name.endswith("_") else "writing to a `.clone()`"
+    out_of_place = (
+        f"`{site.op.name.rstrip('_')}` out of place" if site.op.name.endswith("_") else "writing to a `.clone()`"
+    )
     remedies = (Remedy(f"{out_of_place}, or writing under `torch.no_grad()`,", {}, is_proven=True),)
     facts = {"target": base.name or "", "shape": tuple(target.shape or ())}
     return Diagnosis("leaf", sentence, facts, remedies, (Given(target if site.op.name != "setitem" else None),))
@@ -330,7 +343,9 @@ def _why_no_grad(site: Site, value: Value) -> str:
 
 def overwritten(site: Site) -> Diagnosis | None:
     """A value that the backward pass needs and that was overwritten since."""
-    found = re.search(r"modified by an inplace operation: \[\S+ \[([\d, ]*)\]\], which is output (\d) of (\w+)", site.message)
+    found = re.search(
+        r"modified by an inplace operation: \[\S+ \[([\d, ]*)\]\], which is output (\d) of (\w+)", site.message
+    )
     if found is None:
         return None
     kind = re.sub(r"Backward\d*$", "", found[3]).lower()
@@ -338,7 +353,9 @@ def overwritten(site: Site) -> Diagnosis | None:
     for writes in site.record.writes.values():
         for write in writes:
             maker = write.value.op
-            chain = [value.op for value in write.op.reads if value.op is not None] + ([maker] if maker is not None else [])
+            chain = [value.op for value in write.op.reads if value.op is not None] + (
+                [maker] if maker is not None else []
+            )
             source = next((op for op in chain if op.name.rstrip("_").replace("_", "") == kind), None)
             if source is not None and write.op is not source:
                 sentence = (
@@ -357,7 +374,9 @@ def host(site: Site) -> Diagnosis | None:
     value = site.op.reads[0]
     if site.op.name == "numpy" and "requires grad" in site.message:
         sentence = f"`numpy` can't read {site.described(value)}, since it requires grad"
-        return Diagnosis("grad", sentence, {"tensor": site.maker(value)}, (Remedy("`.detach().numpy()`", {}, is_proven=True),))
+        return Diagnosis(
+            "grad", sentence, {"tensor": site.maker(value)}, (Remedy("`.detach().numpy()`", {}, is_proven=True),)
+        )
     if site.op.name == "bool" and "ambiguous" in site.message:
         sentence = (
             f"Python asks whether {site.described(value)} is true, but it has {math.prod(value.shape)} values; "
@@ -408,7 +427,13 @@ def bytes_text(count: int) -> str:
     number = float(count)
     for unit in ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB"):
         if number < 1024 or unit == "PiB":
-            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.3g} {unit}" if number < 999.5 else f"{number:.0f} {unit}"
+            return (
+                f"{number:.0f} {unit}"
+                if unit == "bytes"
+                else f"{number:.3g} {unit}"
+                if number < 999.5
+                else f"{number:.0f} {unit}"
+            )
         number /= 1024
     raise AssertionError("the last unit takes any number")
 

@@ -46,7 +46,7 @@ def layer_norm(site: Site) -> Diagnosis | None:
         remedies.append(Remedy(text, {key: Stub.like(data, shape)}))
     facts = {"expected": wanted, "got": found, "input": tuple(data.shape)}
     fitted = Given(Stub.like(data, (*data.shape[: len(data.shape) - len(wanted)], *wanted)))
-    return Diagnosis("norm", sentence, facts, tuple(remedies), (fitted, Given(Stub.like(data))))
+    return Diagnosis("norm", sentence, facts, tuple(remedies), (Given(Stub.like(data)), fitted))
 
 
 def _resized(site: Site, sizes: tuple[int, ...], shapes: tuple[str, ...], tensors: tuple[str, ...]) -> Changes:
@@ -107,7 +107,7 @@ def _channel_count(site: Site, data: Value, sentence: str, expected: int, channe
         remedies.append(Remedy(text, {site.key_of(data): Stub.like(data, shape)}))
     shape = [data.shape[0], expected, *data.shape[2:]]
     facts = {"expected": expected, "got": channels, "input": tuple(data.shape)}
-    assumptions = (Given(Stub.like(data, shape)), Given(Stub.like(data)))
+    assumptions = (Given(Stub.like(data)), Given(Stub.like(data, shape)))
     return Diagnosis("norm", sentence, facts, tuple(remedies), assumptions)
 
 
@@ -155,7 +155,9 @@ def _batch_clash(site: Site, rows: tuple[tuple[str, Value], ...], result: Given)
                     f"{site.described(other)} is {two}"
                 )
                 sentence += origins(site, ((first, len(first.shape) - axis), (other, len(other.shape) - axis)))
-                return Diagnosis("attention", sentence, {first_name: tuple(first.shape), name: tuple(other.shape)}, (), (result,))
+                return Diagnosis(
+                    "attention", sentence, {first_name: tuple(first.shape), name: tuple(other.shape)}, (), (result,)
+                )
     return None
 
 
@@ -200,7 +202,11 @@ def multi_head(site: Site) -> Diagnosis | None:
         )
         facts = {"expected": size, "got": int(query.shape[-1]), "input": tuple(query.shape)}
         return Diagnosis("attention", sentence, facts, (), (result,))
-    targets, sources, batch = int(query.shape[0]), int(key.shape[0]), int(query.shape[1]) if len(query.shape) == 3 else 1
+    targets, sources, batch = (
+        int(query.shape[0]),
+        int(key.shape[0]),
+        int(query.shape[1]) if len(query.shape) == 3 else 1,
+    )
     heads = int(site.argument("num_heads", at=4, default=1))
     return _multi_head_masks(site, key, result, (targets, sources, batch, heads)) or _key_size(site, key, size, result)
 
@@ -223,9 +229,7 @@ def _key_size(site: Site, key: Value, size: Any, result: Given) -> Diagnosis | N
     return None
 
 
-def _multi_head_masks(
-    site: Site, key: Value, result: Given, sizes: tuple[int, int, int, int]
-) -> Diagnosis | None:
+def _multi_head_masks(site: Site, key: Value, result: Given, sizes: tuple[int, int, int, int]) -> Diagnosis | None:
     targets, sources, batch, heads = sizes
     padding = site.tensor("key_padding_mask")
     if padding is not None and tuple(padding.shape) not in ((batch, sources), (sources,)):
@@ -235,15 +239,17 @@ def _multi_head_masks(
         )
         axes = [(padding, len(padding.shape) - 1), (key, 0)]
         facts = {"expected": (batch, sources), "got": tuple(padding.shape)}
-        return Diagnosis("mask", sentence + origins(site, axes), facts, _turned_mask(site, padding, (batch, sources)), (result,))
+        return Diagnosis(
+            "mask", sentence + origins(site, axes), facts, _turned_mask(site, padding, (batch, sources)), (result,)
+        )
     mask = site.tensor("attn_mask")
     wanted = ((targets, sources), (batch * heads, targets, sources))
     if mask is not None and tuple(mask.shape) not in wanted:
         expected = wanted[1] if len(mask.shape) == 3 else wanted[0]
-        meaning = f"{targets} queries by {sources} keys" + (f" for batch {batch} × {heads} heads" if len(mask.shape) == 3 else "")
-        sentence = (
-            f"{site.subject}: `attn_mask` must be {shape_text(expected)}, {meaning}, got {site.described(mask)}"
+        meaning = f"{targets} queries by {sources} keys" + (
+            f" for batch {batch} × {heads} heads" if len(mask.shape) == 3 else ""
         )
+        sentence = f"{site.subject}: `attn_mask` must be {shape_text(expected)}, {meaning}, got {site.described(mask)}"
         axes = [(mask, len(mask.shape) - 1), (key, 0)] if mask.shape else []
         facts = {"expected": expected, "got": tuple(mask.shape)}
         return Diagnosis("mask", sentence + origins(site, axes), facts, (), (result,))
@@ -310,8 +316,19 @@ def loss(site: Site) -> Diagnosis | None:
                 f"{site.subject} has scores for {classes} classes from {site.described(data)}, but the target "
                 f"{site.described(target)} names class {bad}; classes are 0 … {classes - 1}"
             )
-            facts = {"classes": classes, "class": bad}
-            return Diagnosis("target", sentence + origins(site, ((data, min(1, len(data.shape) - 1)),)), facts, (), (scalar,))
+            facts: dict[str, Any] = {"classes": classes, "class": bad}
+            return Diagnosis(
+                "target", sentence + origins(site, ((data, min(1, len(data.shape) - 1)),)), facts, (), (scalar,)
+            )
+    weight = site.tensor("weight")
+    if weight is not None and site.name != "binary_cross_entropy" and tuple(weight.shape) != (classes,):
+        sentence = (
+            f"{site.subject} has scores for {classes} classes from {site.described(data)}, but weights for "
+            f"{weight.shape[0] if weight.shape else 1}: {site.described(weight)}"
+        )
+        facts = {"classes": classes, "weights": tuple(weight.shape)}
+        axes = ((data, min(1, len(data.shape) - 1)),)
+        return Diagnosis("target", sentence + origins(site, axes), facts, (), (scalar,))
     if target.shape and data.shape[0] != target.shape[0]:
         sentence = (
             f"{site.subject} needs as many targets as rows: input {site.described(data)} has {data.shape[0]}, target "
@@ -320,9 +337,7 @@ def loss(site: Site) -> Diagnosis | None:
         facts = {"input": tuple(data.shape), "target": tuple(target.shape)}
         return Diagnosis("target", sentence + origins(site, ((data, 0), (target, 0))), facts, (), (scalar,))
     if site.name == "binary_cross_entropy" and tuple(data.shape) != tuple(target.shape):
-        sentence = (
-            f"{site.subject} needs equal shapes: input {site.described(data)}, target {site.described(target)}"
-        )
+        sentence = f"{site.subject} needs equal shapes: input {site.described(data)}, target {site.described(target)}"
         facts = {"input": tuple(data.shape), "target": tuple(target.shape)}
         return Diagnosis("target", sentence, facts, (), (scalar,))
     return None
@@ -359,7 +374,9 @@ def recurrent(site: Site) -> Diagnosis | None:
         f"{name} expects a hidden state of ({found[2]}), layers × directions, batch, `hidden_size`, got ({found[3]})"
         f"{origin}; its input is {site.described(data)}"
     )
-    return Diagnosis("recurrent", sentence, {"expected": found[2], "got": found[3]}, (), _recurrent_result(module, data))
+    return Diagnosis(
+        "recurrent", sentence, {"expected": found[2], "got": found[3]}, (), _recurrent_result(module, data)
+    )
 
 
 def _recurrent_result(module: Any, data: Value) -> tuple[Given, ...]:
@@ -384,7 +401,9 @@ def normalisation_input(site: Site) -> Diagnosis | None:
     found = re.search(r"expected (.+?) input \(got (\d)D input\)", site.message)
     name = site.call_name(call)
     if found is not None:
-        sentence = f"{name} ({call.type}) expects {found[1]} input, got {found[2]} dimensions from {site.described(data)}"
+        sentence = (
+            f"{site.called(call)} expects {found[1]} input, got {found[2]} dimensions from {site.described(data)}"
+        )
         facts = {"expected": found[1], "got": int(found[2])}
         return Diagnosis("norm", sentence, facts, (), (Given(Stub.like(data)),))
     if data.shape is not None and len(data.shape) > 1 and "num_features" in site.message:

@@ -47,7 +47,7 @@ def root_of(value: Value, axis: int) -> Root:
             break
         step = step_back(op, value, axis)
         if isinstance(step, (Pass, Sized)):
-            is_resized = is_resized or isinstance(step, Sized)
+            is_resized = is_resized or step.axis[0].shape[step.axis[1]] != value.shape[axis]
             value, axis = step.axis
         elif isinstance(step, Made):
             return Root(size, value, axis, op, step.why, is_resized=is_resized)

@@ -44,8 +44,8 @@ def linear(site: Site) -> Diagnosis | None:
 def _flattenings(data: Value, size: int) -> list[tuple[str, Stub]]:
     """Ways to flatten trailing dimensions into one of a size."""
     shape = tuple(data.shape)
-    starts = [axis for axis in range(len(shape) - 1) if math.prod(shape[axis:]) == size and shape[axis] != 1]
-    return [(f".flatten({axis})", Stub.like(data, (*shape[:axis], size))) for axis in starts[-1:]]
+    starts = [axis for axis in range(1, len(shape) - 1) if math.prod(shape[axis:]) == size]
+    return [(f".flatten({axis})", Stub.like(data, (*shape[:axis], size))) for axis in starts[:1]]
 
 
 def _transpositions(data: Value, size: int) -> list[tuple[str, Stub]]:

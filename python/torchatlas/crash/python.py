@@ -36,7 +36,6 @@ def arguments(site: Site) -> Diagnosis | None:
     if _is_inside(site, call):
         return None
     signature = _signature(call, site)
-    name = site.call_name(call)
     given = ", ".join(map(site.described, call.reads)) or "no tensors"
     if found["missing"]:
         missing = re.sub(r"'(\w+)'", r"`\1`", found["missing"])
@@ -47,7 +46,7 @@ def arguments(site: Site) -> Diagnosis | None:
         problem = f"has no argument `{found['unexpected']}`"
     else:
         problem = f"was given `{found['twice']}` twice"
-    sentence = f"{name} ({call.type}) was called with {given}, but its `forward{signature}` {problem}"
+    sentence = f"{site.called(call)} was called with {given}, but its `forward{signature}` {problem}"
     facts = {"call": site.name_of_call.get(call.index, call.type), "signature": signature, "tensors": len(call.reads)}
     return Diagnosis("arguments", sentence, facts)
 
@@ -95,7 +94,7 @@ def not_a_tensor(site: Site) -> Diagnosis | None:
     sentence = f"{who} got a {kind} as `{argument}`, where a tensor is needed"
     source = _returned_by(site, call) if kind in ("tuple", "list", "dict") else None
     if source is not None:
-        sentence += f"; {site.call_name(source)} ({source.type}) returns a {kind} of {len(_tensors(source))} tensors"
+        sentence += f"; {site.called(source)} returns a {kind} of {len(_tensors(source))} tensors"
     elif kind == "NoneType":
         sentence = sentence.replace("a NoneType", "None")
     return Diagnosis("not a tensor", sentence, {"argument": argument, "got": kind, "operation": operation})
@@ -134,7 +133,10 @@ def assertion(site: Site) -> Diagnosis | None:
 
 def unpacking(site: Site) -> Diagnosis | None:
     """`b, c, h, w = x.shape` with another number of dimensions."""
-    found = re.search(r"(?:not enough values to unpack \(expected (\d+)(?:, got (\d+))?|too many values to unpack \(expected (\d+))", site.message)
+    found = re.search(
+        r"(?:not enough values to unpack \(expected (\d+)(?:, got (\d+))?|too many values to unpack \(expected (\d+))",
+        site.message,
+    )
     if not isinstance(site.error, ValueError) or found is None or site.op is not None or not site.frames:
         return None
     frame = site.frames[-1]
@@ -264,7 +266,7 @@ def _inner_code(site: Site) -> tuple[str, str]:
     """The line inside an opaque operation that failed, and the shapes of the tensors it names."""
     scripted = re.findall(r"^(.*)\n\s*~+ <--- HERE", site.message, re.MULTILINE)
     if scripted:
-        return scripted[-1].strip(), ""
+        return re.sub(r"\s+#.*$", "", scripted[-1].strip()), ""
     statement = _statement(site.frames[-1]) if site.frames else None
     if statement is None:
         return "", ""

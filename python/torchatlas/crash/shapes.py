@@ -207,15 +207,17 @@ def reshape(site: Site) -> Diagnosis | None:
     shape = shape_text(wanted)
     elements = f"{'·'.join(map(str, data.shape)) or 1} = {count} elements"
     needed = (
-        f"which is no multiple of {known}" if has_hole else f"and {'·'.join(map(str, wanted)) or 1} = {known} are needed"
+        f"which is no multiple of {known}"
+        if has_hole
+        else f"and {'·'.join(map(str, wanted)) or 1} = {known} are needed"
     )
     sentence = f"{site.subject} can't give {shape}: {site.described(data)} has {elements}, {needed}"
     sentence += origins(site, ((data, axis) for axis in _telling_axes(data, wanted)))
     remedies = _reshape_remedies(site, data, wanted)
-    filled = _filled(data, wanted)
     facts = {"requested": tuple(wanted), "elements": count, "needed": known, "input": tuple(data.shape)}
-    assumed = Given(Stub.like(data, filled))
-    return Diagnosis("reshape", sentence, facts, tuple(remedies), (assumed,))
+    likely = [_filled(data, wanted), *_fitting(count, wanted, int(data.shape[0]) if data.shape else 1)]
+    assumptions = tuple(Given(Stub.like(data, shape)) for shape in likely)
+    return Diagnosis("reshape", sentence, facts, tuple(remedies), assumptions)
 
 
 def _requested(site: Site) -> list[int] | None:
@@ -243,10 +245,28 @@ def _filled(data: Value, wanted: list[int]) -> list[int]:
     return [first if size == -1 else size for size in wanted]
 
 
+def _fitting(count: int, wanted: list[int], batch: int) -> list[list[int]]:
+    """Shapes like the requested one that have the right number of elements: one size changed, or two equal ones."""
+    asked = [batch if size == -1 else size for size in wanted]
+    found = []
+    for position in range(len(asked) - 1, -1, -1):
+        rest = math.prod(asked[:position] + asked[position + 1 :])
+        if rest > 0 and count % rest == 0:
+            found.append([*asked[:position], count // rest, *asked[position + 1 :]])
+    if len(asked) >= 2 and asked[-1] == asked[-2]:
+        area = count // max(1, math.prod(asked[:-2]))
+        side = math.isqrt(area)
+        if side * side * math.prod(asked[:-2]) == count:
+            found.insert(0, [*asked[:-2], side, side])
+    return found
+
+
 def _reshape_remedies(site: Site, data: Value, wanted: list[int]) -> list[Remedy]:
     shape = tuple(data.shape)
     if len(wanted) == 2 and len(shape) > 2:
-        return [Remedy(f"`.flatten(1)`, which gives {shape_text((shape[0], math.prod(shape[1:])))},", {}, is_proven=True)]
+        return [
+            Remedy(f"`.flatten(1)`, which gives {shape_text((shape[0], math.prod(shape[1:])))},", {}, is_proven=True)
+        ]
     for position in range(len(wanted)):
         others = math.prod(size for place, size in enumerate(wanted) if place != position)
         if -1 not in wanted and others > 0 and math.prod(shape) % others == 0 and others != 1:
@@ -270,9 +290,7 @@ def _not_contiguous(site: Site, data: Value, wanted: list[int]) -> Diagnosis | N
     by = "" if turned is None else f"; {site.who(turned)} has turned its dimensions"
     strides = stride_of(data)
     told = "" if strides is None else f" with strides {shape_text(strides)}"
-    sentence = (
-        f"{site.subject} can't give {shape_text(wanted)} without a copy: {site.described(data)} is not contiguous{told}{by}"
-    )
+    sentence = f"{site.subject} can't give {shape_text(wanted)} without a copy: {site.described(data)} is not contiguous{told}{by}"
     packed = Stub(tuple(data.shape), data.dtype, data.device)
     remedy = Remedy("`.reshape(…)` instead of `.view(…)`", {site.key_of(data): packed})
     facts = {"requested": tuple(wanted), "input": tuple(data.shape)}
@@ -334,8 +352,9 @@ def expand(site: Site) -> Diagnosis | None:
 
 def split(site: Site) -> Diagnosis | None:
     """`split` into sizes that do not add up."""
-    data, sizes = site.tensor("self", "tensor", "input", at=0), site.argument(
-        "split_size", "split_size_or_sections", "split_sizes", at=1
+    data, sizes = (
+        site.tensor("self", "tensor", "input", at=0),
+        site.argument("split_size", "split_size_or_sections", "split_sizes", at=1),
     )
     dim = site.argument("dim", at=2, default=0)
     if not site.name.startswith("split") or data is None or not isinstance(sizes, (tuple, list)):
@@ -377,7 +396,9 @@ def dimension(site: Site) -> Diagnosis | None:
     rank = len(data.shape)
     found = re.search(r"Dimension out of range.*but got (-?\d+)", site.message)
     if found is not None:
-        sentence = f"{site.subject} asks for dimension {found[1]} of {site.described(data)}, which has {rank} dimensions"
+        sentence = (
+            f"{site.subject} asks for dimension {found[1]} of {site.described(data)}, which has {rank} dimensions"
+        )
         return Diagnosis("dimension", sentence, {"dimension": int(found[1]), "dimensions": rank})
     if site.name == "permute":
         order = site.argument("dims")
@@ -385,9 +406,7 @@ def dimension(site: Site) -> Diagnosis | None:
         if len(site.op.args) == 2 and isinstance(site.op.args[1], (tuple, list)):
             dims = list(site.op.args[1])
         if dims and len(dims) != rank:
-            sentence = (
-                f"{site.subject} orders {len(dims)} dimensions {shape_text(dims)}, but {site.described(data)} has {rank}"
-            )
+            sentence = f"{site.subject} orders {len(dims)} dimensions {shape_text(dims)}, but {site.described(data)} has {rank}"
             return Diagnosis("dimension", sentence, {"order": tuple(dims), "dimensions": rank})
     if site.name == "repeat" and "dims" in site.message:
         sentence = f"{site.subject} needs a number for each of the {rank} dimensions of {site.described(data)}"

@@ -151,6 +151,11 @@ class Site:
         value = self.outer(value)
         return f"{self.maker(value)} {shape_text(value.shape)}"
 
+    def called(self, call: Call) -> str:
+        """Name of a module call with its class."""
+        name = self.call_name(call)
+        return name if name.endswith(")") else f"{name} ({call.type})"
+
     @property
     def own_module(self) -> Any:
         """The torch module that the failing operation is the work of; None where it stands in the user's code."""

@@ -62,9 +62,7 @@ def _channels(
 ) -> Diagnosis:
     got = int(data.shape[axis])
     attribute = site.attribute("in_channels") or f" (its weight is {site.described(weight)})"
-    sentence = (
-        f"{site.subject} expects {expected} input channels{attribute}, got {got} {came_from(site, data, axis)}"
-    )
+    sentence = f"{site.subject} expects {expected} input channels{attribute}, got {got} {came_from(site, data, axis)}"
     key = site.key_of(data)
     remedies = []
     fixed = _moved(data, axis, expected, rank)
@@ -80,10 +78,9 @@ def _channels(
         shape = (got, out, *weight.shape[2:]) if is_transposed else (out, got, *weight.shape[2:])
         text = f"`nn.{type(module).__name__}({got}, {out}, …)`"
         remedies.append(Remedy(text, {site.key_of(weight): Stub.like(weight, shape)}))
-    shape = list(data.shape)
-    shape[axis] = expected
+    fitting = [*data.shape[:axis], expected, *data.shape[axis + 1 :]]
     assumptions: list[Changes] = [remedy.changes for remedy in remedies if key in remedy.changes]
-    assumptions.append({key: Stub.like(data, shape)})
+    assumptions.append({key: Stub.like(data, fitting)})
     facts = {"expected": expected, "got": got, "input": tuple(data.shape), "weight": tuple(weight.shape)}
     return Diagnosis("conv", sentence, facts, tuple(remedies), tuple(assumptions))
 
@@ -184,7 +181,9 @@ def pixel_shuffle(site: Site) -> Diagnosis | None:
     )
     more = -(-channels // factor**2) * factor**2
     fitting: Changes = {site.key_of(data): Stub.like(data, (*data.shape[:-3], more, *data.shape[-2:]))}
-    return Diagnosis("conv", sentence, {"channels": channels, "factor": factor, "input": shape_text(data.shape)}, (), (fitting,))
+    return Diagnosis(
+        "conv", sentence, {"channels": channels, "factor": factor, "input": shape_text(data.shape)}, (), (fitting,)
+    )
 
 
 RULES = (conv, pool, pixel_shuffle)
