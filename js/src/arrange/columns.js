@@ -160,7 +160,7 @@ function extentOf({ blocks, edges }, { xs, ys, lines, labels }, from, to) {
   labels.forEach((label, at) => label && add(label.y, label.x, label.x + edges[at].labelWidth));
   for (const { points } of lines) {
     for (let i = 0; i + 7 < points.length; i += 6) {
-      if (Math.min(points[i + 1], points[i + 7]) > to || Math.max(points[i + 1], points[i + 7]) < from) continue;
+      if (Math.min(points[i + 1], points[i + 7]) >= to || Math.max(points[i + 1], points[i + 7]) <= from) continue;
       const [x0, x1] = [points[i], points[i + 6]];
       left = Math.min(left, x0, x1);
       right = Math.max(right, x0, x1);
