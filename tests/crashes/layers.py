@@ -116,9 +116,8 @@ def mask_for_other_keys():
 
 class Padding(nn.Module):
     def forward(self, x, attention_mask):
-        return F.scaled_dot_product_attention(
-            x, x, x, attn_mask=attention_mask
-        )  # fails: padding_mask_as_attention_mask
+        sdpa = F.scaled_dot_product_attention
+        return sdpa(x, x, x, attn_mask=attention_mask)  # fails: padding_mask_as_attention_mask
 
 
 @crash(

@@ -150,8 +150,8 @@ def _lossy_write(site: Site, values: list[Value]) -> Diagnosis | None:
     other = next((value for value in values if value.dtype != target.dtype), None)
     by = "" if other is None else f" the result with {dtype_text(other.dtype)} from {site.described(other)}"
     sentence = (
-        f"{site.subject} can't write{by} in place into {dtype_text(target.dtype)} {site.described(target)}: it would lose "
-        "digits"
+        f"{site.subject} can't write{by} in place into {dtype_text(target.dtype)} {site.described(target)}: it would "
+        "lose digits"
     )
     facts = {"target": dtype_text(target.dtype), "other": None if other is None else dtype_text(other.dtype)}
     return Diagnosis("dtype", sentence, facts, (), (Given(target),))
@@ -207,8 +207,8 @@ def index(site: Site) -> Diagnosis | None:
         return None
     bad = high if high >= size else low
     sentence = (
-        f"{site.subject} was given index {bad} by {site.described(given)} for dimension {dim} of {site.described(data)}, "
-        f"which has size {size}"
+        f"{site.subject} was given index {bad} by {site.described(given)} for dimension {dim} of "
+        f"{site.described(data)}, which has size {size}"
     )
     facts = {"index": bad, "dimension": dim, "size": size}
     shapes = {
@@ -243,8 +243,8 @@ def _subscript(site: Site, data: Value, index_given: Any) -> Diagnosis | None:
         if bad is not None:
             by = "" if isinstance(part, int) else f", from {site.described(part)},"
             sentence = (
-                f"{site.subject}: index {bad}{by} is out of bounds for dimension {axis} of {site.described(data)}, which "
-                f"has size {data.shape[axis]}"
+                f"{site.subject}: index {bad}{by} is out of bounds for dimension {axis} of "
+                f"{site.described(data)}, which has size {data.shape[axis]}"
             )
             facts = {"index": bad, "dimension": axis, "size": int(data.shape[axis])}
             return Diagnosis("index", sentence, facts, (), _indexed(data, parts, axis))
@@ -298,8 +298,8 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
         base = base.op.reads[0]
     view = "" if base is target else f", a view of {site.maker(base)},"
     sentence = (
-        f"{site.subject} writes in place into {site.described(target)}{view} a leaf that requires grad, and autograd would "
-        "lose its value"
+        f"{site.subject} writes in place into {site.described(target)}{view} a leaf that requires grad, and autograd "
+        "would lose its value"
     )
     out_of_place = (
         f"`{site.op.name.rstrip('_')}` out of place" if site.op.name.endswith("_") else "writing to a `.clone()`"

@@ -234,8 +234,8 @@ def _multi_head_masks(site: Site, key: Value, result: Given, sizes: tuple[int, i
     padding = site.tensor("key_padding_mask")
     if padding is not None and tuple(padding.shape) not in ((batch, sources), (sources,)):
         sentence = (
-            f"{site.subject}: `key_padding_mask` must be {shape_text((batch, sources))}, batch {batch} by {sources} keys, "
-            f"got {site.described(padding)}"
+            f"{site.subject}: `key_padding_mask` must be {shape_text((batch, sources))}, batch {batch} by {sources} "
+            f"keys, got {site.described(padding)}"
         )
         axes = [(padding, len(padding.shape) - 1), (key, 0)]
         facts = {"expected": (batch, sources), "got": tuple(padding.shape)}
@@ -276,8 +276,8 @@ def embedding(site: Site) -> Diagnosis | None:
     bad = highest if highest >= rows else lowest
     attribute = site.attribute("num_embeddings") or f" (its table is {site.described(weight)})"
     sentence = (
-        f"{site.subject} has {rows} rows{attribute}, and was asked for row {bad}; indices must be 0 … {rows - 1}, those "
-        f"from {site.described(indices)} are {lowest} … {highest}"
+        f"{site.subject} has {rows} rows{attribute}, and was asked for row {bad}; indices must be 0 … {rows - 1}, "
+        f"those from {site.described(indices)} are {lowest} … {highest}"
     )
     remedies = []
     if lowest >= 0 and site.own_module is not None:

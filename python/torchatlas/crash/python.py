@@ -230,7 +230,7 @@ _INSIDE_MESSAGES = (
         "({0}, {1}) can't be multiplied by ({2}, {3}), since {1} is not {2}",
     ),
     (
-        re.compile(r"size of tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"),
+        re.compile(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\) at non-singleton dimension (\d+)"),
         "dimension {2} is {0} and {1}",
     ),
     (
@@ -238,7 +238,7 @@ _INSIDE_MESSAGES = (
         "({0}) is no shape for {1} elements",
     ),
     (
-        re.compile(r"Expected size for first two dimensions of batch2 tensor to be: \[([\d, ]+)\] but got: \[([\d, ]+)\]"),
+        re.compile(r"first two dimensions of batch2 tensor to be: \[([\d, ]+)\] but got: \[([\d, ]+)\]"),
         "the first two dimensions of the right must be ({0}), but are ({1})",
     ),
 )  # fmt: skip

@@ -102,6 +102,5 @@ def _fenced(content: str, language: str = "") -> str:
 
 
 def _versions() -> list[str]:
-    return [
-        f"torchatlas {__version__}, torch {torch.__version__}, Python {platform.python_version()}, {platform.platform()}"
-    ]
+    python = f"Python {platform.python_version()}, {platform.platform()}"
+    return [f"torchatlas {__version__}, torch {torch.__version__}, {python}"]

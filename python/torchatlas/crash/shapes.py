@@ -64,8 +64,8 @@ def _broadcast_clash(site: Site, left: Value, right: Value, clashes: list[int]) 
     verb = {"masked_fill": "masks", "where": "chooses from"}.get(site.name, "combines")
     first, second = (left, right)
     sentence = (
-        f"{site.subject} {verb} {shape_text(first.shape)} from {site.maker(first)} with {shape_text(second.shape)} from "
-        f"{site.maker(second)}, but {told}"
+        f"{site.subject} {verb} {shape_text(first.shape)} from {site.maker(first)} with {shape_text(second.shape)} "
+        f"from {site.maker(second)}, but {told}"
     )
     axes = [(value, len(value.shape) - axis) for axis in reversed(clashes) for value in (left, right)]
     sentence += origins(site, axes)
@@ -290,7 +290,10 @@ def _not_contiguous(site: Site, data: Value, wanted: list[int]) -> Diagnosis | N
     by = "" if turned is None else f"; {site.who(turned)} has turned its dimensions"
     strides = stride_of(data)
     told = "" if strides is None else f" with strides {shape_text(strides)}"
-    sentence = f"{site.subject} can't give {shape_text(wanted)} without a copy: {site.described(data)} is not contiguous{told}{by}"
+    sentence = (
+        f"{site.subject} can't give {shape_text(wanted)} without a copy: {site.described(data)} is not contiguous"
+        f"{told}{by}"
+    )
     packed = Stub(tuple(data.shape), data.dtype, data.device)
     remedy = Remedy("`.reshape(…)` instead of `.view(…)`", {site.key_of(data): packed})
     facts = {"requested": tuple(wanted), "input": tuple(data.shape)}
@@ -406,7 +409,8 @@ def dimension(site: Site) -> Diagnosis | None:
         if len(site.op.args) == 2 and isinstance(site.op.args[1], (tuple, list)):
             dims = list(site.op.args[1])
         if dims and len(dims) != rank:
-            sentence = f"{site.subject} orders {len(dims)} dimensions {shape_text(dims)}, but {site.described(data)} has {rank}"
+            order_text = f"{len(dims)} dimensions {shape_text(dims)}"
+            sentence = f"{site.subject} orders {order_text}, but {site.described(data)} has {rank}"
             return Diagnosis("dimension", sentence, {"order": tuple(dims), "dimensions": rank})
     if site.name == "repeat" and "dims" in site.message:
         sentence = f"{site.subject} needs a number for each of the {rank} dimensions of {site.described(data)}"

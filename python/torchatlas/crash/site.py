@@ -1,4 +1,4 @@
-"""Where a forward failed: the operation or module call, its arguments by name, and how a reader calls what took part."""
+"""Where a forward failed: the operation or module call, its arguments by name, and how a reader calls them."""
 
 from __future__ import annotations
 
