@@ -79,7 +79,7 @@ export function createLayouter({ wasm = null, workerFactory } = {}) {
       const steps = layoutSteps(graph, visible, memos[name]);
       let step = steps.next();
       while (!step.done) {
-        const solutions = await solver.solve(step.value);
+        const solutions = await solver.solve(step.value, name);
         if (ticket !== latest) return null;
         step = steps.next(solutions);
       }

@@ -183,7 +183,7 @@ test("a solver without Graphviz, or with broken bytes, solves by the simple engi
   ]);
   const without = createSolver({ wasm: null });
   assert.equal(await without.ready(), "simple");
-  assert.deepEqual(await without.solve([problem]), [solveSimply(problem)]);
+  assert.deepEqual(await without.solve([problem], "simple"), [solveSimply(problem)]);
 });
 
 test("a solver answers in the order asked, large problems by the simple engine", async () => {
@@ -198,7 +198,7 @@ test("a solver answers in the order asked, large problems by the simple engine",
   assert.ok(isFitForViz(small) && !isFitForViz(large));
   const solver = createSolver({ wasm: new Uint8Array(), workerFactory: null });
   assert.equal(await solver.ready(), "viz", "in Node the package brings the bytes itself");
-  const [first, second, third] = await solver.solve([small, large, small]);
+  const [first, second, third] = await solver.solve([small, large, small], "viz");
   assert.deepEqual(second, solveSimply(large));
   assert.deepEqual(first, third);
   assert.deepEqual(first, viz.solve(small));
@@ -245,7 +245,7 @@ test("a worker that doesn't start is given up, and this thread does the work", a
     [0, 1],
     [0, 2],
   ]);
-  assert.deepEqual(await solver.solve([problem]), [viz.solve(problem)]);
+  assert.deepEqual(await solver.solve([problem], "viz"), [viz.solve(problem)]);
 });
 
 test("views that share the bytes share a worker, which ends with the last of them", async () => {

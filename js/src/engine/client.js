@@ -7,7 +7,10 @@
  * @typedef {import("./ranks.js").Solution} Solution
  * @typedef {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>,
  *   destroy: () => void}} WorkerSolver
- * @typedef {{ready: () => Promise<"viz"|"simple">, solve: (problems: Problem[]) => Promise<Solution[]>, destroy: () => void}} Solver
+ * @typedef {Object} Solver
+ * @property {() => Promise<"viz"|"simple">} ready which engine there is
+ * @property {(problems: Problem[], engine: "viz"|"simple") => Promise<Solution[]>} solve
+ * @property {() => void} destroy
  */
 import { solveSimply } from "./simple.js";
 import { createVizEngine, isFitForViz } from "./viz.js";
@@ -15,6 +18,8 @@ import { workerSource } from "./workersource.js";
 
 /** How long Graphviz may take, in ms, before the simple engine steps in and the worker is given up. */
 const START_LIMIT_MS = 20000;
+/** How long a layout waits for Graphviz to start before the simple engine draws; later layouts try again. */
+const PATIENCE_MS = 5000;
 const SOLVE_LIMIT_MS = 6000;
 const SOLVE_LIMIT_EACH_MS = 1500;
 
@@ -30,29 +35,43 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
     here ??= wasm ? createVizEngine(wasm).catch(() => null) : Promise.resolve(null);
     return here;
   };
+  /** @returns {Promise<"viz"|"simple">} */
+  const start = async () => {
+    if (inWorker && (await inWorker.isReady())) return "viz";
+    return (await engineHere()) ? "viz" : "simple";
+  };
   return {
-    async ready() {
-      if (inWorker && (await inWorker.isReady())) return "viz";
-      return (await engineHere()) ? "viz" : "simple";
-    },
-    async solve(problems) {
-      const asked = problems.filter(isFitForViz);
+    ready: () => withinPatience(start()),
+    async solve(problems, engine) {
+      const isAsked = (/** @type {Problem} */ problem) => engine === "viz" && isFitForViz(problem);
+      const asked = problems.filter(isAsked);
       /** @type {(Solution | null)[]} */
       let answers = [];
       if (asked.length > 0) {
         if (inWorker && (await inWorker.isReady())) answers = await inWorker.solve(asked);
         else {
-          const engine = await engineHere();
-          answers = engine ? await engine.solveAll(asked) : [];
+          const graphviz = await engineHere();
+          answers = graphviz ? await graphviz.solveAll(asked) : [];
         }
       }
       let next = 0;
-      return problems.map((problem) => (isFitForViz(problem) ? answers[next++] : null) ?? solveSimply(problem));
+      return problems.map((problem) => (isAsked(problem) ? answers[next++] : null) ?? solveSimply(problem));
     },
     destroy() {
       inWorker?.destroy();
     },
   };
+}
+
+/** @type {(start: Promise<"viz"|"simple">) => Promise<"viz"|"simple">} */
+function withinPatience(start) {
+  return new Promise((resolve) => {
+    const timer = setTimeout(() => resolve("simple"), PATIENCE_MS);
+    start.then((name) => {
+      clearTimeout(timer);
+      resolve(name);
+    });
+  });
 }
 
 /** @type {WeakMap<object, {solver: WorkerSolver, users: number}>} */

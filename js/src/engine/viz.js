@@ -46,18 +46,21 @@ export async function createVizEngine(wasm) {
       return null;
     }
   };
+  /** @returns {Promise<boolean>} whether there is an instance that works */
+  const revive = async () => {
+    // Memory may be too short for another instance; the simple engine needs none.
+    viz ??= await start().catch(() => null);
+    return viz !== null;
+  };
   return {
     name: "viz",
     solve: (problem) => attempt(problem) ?? solveSimply(problem),
     async solveAll(problems) {
       const solutions = [];
       for (const problem of problems) {
-        viz ??= await start();
-        let solution = attempt(problem);
-        if (solution === null && viz === null && isFitForViz(problem)) {
-          viz = await start();
-          solution = attempt(problem);
-        }
+        let solution = (await revive()) ? attempt(problem) : null;
+        // The failure may have been due to what came before: a fresh instance gets a second try.
+        if (solution === null && viz === null && isFitForViz(problem) && (await revive())) solution = attempt(problem);
         solutions.push(solution);
       }
       return solutions;
