@@ -6,6 +6,8 @@ that go to an expert, depends on the data. While a record is replayed, `Sizes` n
 be others; where an operation was given such a number as a size, it is given the new one. A recorded number that stands
 for two different new sizes can't be followed: that is an error.
 
+The ends of slices are left alone: most are limits, such as the number of boxes to keep at most.
+
 Limits: a size is known by its number, so a constant that equals a recorded size of the data by chance follows it too.
 """
 
@@ -22,7 +24,7 @@ _SIZE_ARGUMENTS: dict[str, tuple[int, ...] | None] = {
     **dict.fromkeys(("zeros", "ones", "empty", "rand", "randn", "arange"), None),
     **dict.fromkeys(("full", "randperm"), (0,)),
     **dict.fromkeys(("new_zeros", "new_ones", "new_empty", "view", "reshape", "expand", "repeat", "tile"), None),
-    **dict.fromkeys(("new_full", "split", "split_with_sizes", "broadcast_to", "interpolate", "getitem"), (1,)),
+    **dict.fromkeys(("new_full", "split", "split_with_sizes", "broadcast_to", "interpolate"), (1,)),
     "narrow": (2, 3),
     "unflatten": (2,),
 }
@@ -57,19 +59,16 @@ class Sizes:
         if op.name in _SIZE_ARGUMENTS:
             positions = _SIZE_ARGUMENTS[op.name]
             args = [
-                self._adapted(op, arg, op.name == "getitem") if positions is None or index in positions else arg
+                self._adapted(op, arg) if positions is None or index in positions else arg
                 for index, arg in enumerate(args)
             ]
-        return args, {k: self._adapted(op, v, False) if k in _SIZE_KEYWORDS else v for k, v in kwargs.items()}
+        return args, {k: self._adapted(op, v) if k in _SIZE_KEYWORDS else v for k, v in kwargs.items()}
 
-    def _adapted(self, op: Op, arg: Any, is_index: bool) -> Any:
-        if type(arg) is int and not is_index:
+    def _adapted(self, op: Op, arg: Any) -> Any:
+        if type(arg) is int:
             return self._size(op, arg)
-        if type(arg) is slice:
-            ends = [self._size(op, end) if type(end) is int else end for end in (arg.start, arg.stop)]
-            return slice(ends[0], ends[1], arg.step)
         if isinstance(arg, (tuple, list)):
-            return type(arg)([self._adapted(op, part, is_index) for part in arg])
+            return type(arg)([self._adapted(op, part) for part in arg])
         return arg
 
     def _size(self, op: Op, recorded: int) -> int:
