@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -205,5 +206,6 @@ def _tensor_argument(site: Site, name: str, value: Value) -> Argument:
     tensor = site.live(value)
     text = ""
     if tensor is not None and shape is not None and math.prod(shape) == 1 and not tensor.is_sparse:
-        text = str(tensor.detach().reshape(()).item())
+        with contextlib.suppress(RuntimeError):  # an accelerator that has failed gives no values
+            text = str(tensor.detach().reshape(()).item())
     return Argument(name, shape, dtype_text(value.dtype), str(value.device), text, site.maker(value))

@@ -148,11 +148,12 @@ def _batch_clash(site: Site, rows: tuple[tuple[str, Value], ...], result: Given)
     for name, other in rows[1:]:
         for axis in range(3, min(len(first.shape), len(other.shape)) + 1):
             one, two = int(first.shape[-axis]), int(other.shape[-axis])
-            if one != two and 1 not in (one, two) and not site.argument("enable_gqa", default=False):
+            is_grouped = axis == 3 and bool(site.argument("enable_gqa", default=False))
+            if one != two and (one % two if is_grouped else 1 not in (one, two)):
                 what = "number of heads" if axis == 3 and len(first.shape) == 4 else "batch size"
                 sentence = (
                     f"{site.subject}: the {what} of {first_name} {site.described(first)} is {one}, that of {name} "
-                    f"{site.described(other)} is {two}"
+                    f"{site.described(other)} is {two}{', which does not divide it' if is_grouped else ''}"
                 )
                 sentence += origins(site, ((first, len(first.shape) - axis), (other, len(other.shape) - axis)))
                 return Diagnosis(
@@ -293,7 +294,10 @@ def value_range(site: Site, value: Value) -> tuple[int | None, int | None]:
     tensor = site.live(value)
     if tensor is None or tensor.numel() == 0:
         return None, None
-    low, high = tensor.detach().min().item(), tensor.detach().max().item()
+    try:
+        low, high = tensor.detach().min().item(), tensor.detach().max().item()
+    except RuntimeError:  # after an error on an accelerator nothing can be read from it any more
+        return None, None
     return int(low), int(high)
 
 

@@ -77,7 +77,7 @@ def matmul(site: Site) -> Diagnosis | None:
     inner_left, inner_right = int(left.shape[-1]), int(right.shape[row])
     if inner_left != inner_right:
         return _inner(site, left, right, row)
-    return _batch(site, left, right)
+    return _batch(site, left, right) or _added(site, values[0], left, right)
 
 
 def _inner(site: Site, left: Value, right: Value, row: int) -> Diagnosis:
@@ -116,6 +116,23 @@ def _batch(site: Site, left: Value, right: Value) -> Diagnosis | None:
         facts = {"left": tuple(left.shape), "right": tuple(right.shape), "batch": (one, other)}
         return Diagnosis("matmul", sentence, facts, (), ({site.key_of(right): Stub.like(right, shape)},))
     return None
+
+
+def _added(site: Site, added: Value, left: Value, right: Value) -> Diagnosis | None:
+    """`addmm` and the like, where what is added does not have the shape of the product."""
+    if added is left or len(left.shape) < 2 or len(right.shape) < 2:
+        return None
+    product = (*left.shape[:-1], right.shape[-1])
+    pairs = zip(reversed(tuple(added.shape)), reversed(product), strict=False)
+    if all(size in (1, wanted) for size, wanted in pairs) and len(added.shape) <= len(product):
+        return None
+    sentence = (
+        f"{site.subject} adds {shape_text(added.shape)} from {site.maker(added)} to a product of shape "
+        f"{shape_text(product)}, to which it must broadcast"
+    )
+    sentence += _origins(site, ((added, len(added.shape) - 1), (right, len(right.shape) - 1))) if added.shape else ""
+    facts = {"added": tuple(added.shape), "product": tuple(map(int, product))}
+    return Diagnosis("matmul", sentence, facts, (), ({site.key_of(added): Stub.like(added, product)},))
 
 
 def _turned(value: Value) -> Stub:

@@ -14,8 +14,9 @@ from torch import nn
 
 from torchatlas.builder import values_in
 from torchatlas.crash.diagnosis import Diagnosis
-from torchatlas.crash.site import Frame, Site, shape_text
+from torchatlas.crash.site import Frame, Site, is_torch_module, shape_text
 from torchatlas.record import Call, Value
+from torchatlas.structure import walk
 
 _ARGUMENTS_MESSAGE = re.compile(
     r"(?P<who>[\w.<>]+)\(\) (?:missing \d+ required (?:positional|keyword-only) arguments?: (?P<missing>.+)"
@@ -90,11 +91,15 @@ def not_a_tensor(site: Site) -> Diagnosis | None:
     if not isinstance(site.error, TypeError) or found is None or call is None:
         return None
     operation, argument, kind = found.groups()
-    who = site.call_name(call) if call.parent is not None else f"`{operation}`"
+    is_layer = is_torch_module(call.module)
+    who = site.call_name(call) if is_layer else f"`{operation}`"
     sentence = f"{who} got a {kind} as `{argument}`, where a tensor is needed"
     source = _returned_by(site, call) if kind in ("tuple", "list", "dict") else None
     if source is not None:
         sentence += f"; {site.called(source)} returns a {kind} of {len(_tensors(source))} tensors"
+    elif kind != "NoneType" and not is_layer and site.frames:
+        told = _tuple_told(site, site.frames[-1])
+        sentence += f"; {told}" if told else ""
     elif kind == "NoneType":
         sentence = sentence.replace("a NoneType", "None")
     return Diagnosis("not a tensor", sentence, {"argument": argument, "got": kind, "operation": operation})
@@ -120,15 +125,93 @@ def assertion(site: Site) -> Diagnosis | None:
     if not isinstance(site.error, AssertionError) or site.op is not None or not site.frames:
         return None
     frame = site.frames[-1]
-    statement = _statement(frame)
-    if not isinstance(statement, ast.Assert):
+    test = _asserted(_statement(frame))
+    if test is None:
         return None
-    condition = ast.unparse(statement.test)
+    condition = ast.unparse(test)
     said = f' "{site.message}"' if site.message else ""
     where = site.subject if site.call is not None else "the forward"
-    told = _names_told(site, frame, statement.test)
+    told = _names_told(site, frame, test)
     sentence = f"{where} asserts `{condition}`{said}, which does not hold" + (f": {told}" if told else "")
     return Diagnosis("assertion", sentence, {"condition": condition, "said": site.message})
+
+
+def _asserted(statement: ast.stmt | None) -> ast.expr | None:
+    """The condition of an `assert`, or of a call of `torch._assert`."""
+    if isinstance(statement, ast.Assert):
+        return statement.test
+    called = statement.value if isinstance(statement, ast.Expr) else None
+    if isinstance(called, ast.Call) and called.args and ast.unparse(called.func).rpartition(".")[2] == "_assert":
+        return called.args[0]
+    return None
+
+
+def missing_dimension(site: Site) -> Diagnosis | None:
+    """`x.shape[4]` or `x.size(4)` of a tensor with fewer dimensions."""
+    if not isinstance(site.error, IndexError) or site.op is not None or not site.frames:
+        return None
+    frame = site.frames[-1]
+    statement = _statement(frame)
+    for node in ast.walk(statement) if statement is not None else ():
+        inner = node.value if isinstance(node, ast.Subscript) else node.func if isinstance(node, ast.Call) else None
+        if not isinstance(inner, ast.Attribute) or inner.attr not in ("shape", "size"):
+            continue
+        tensor = _looked_up(inner.value, frame[2])
+        asked = node.slice if isinstance(node, ast.Subscript) else (node.args or [None])[0]
+        number = _number(asked, frame[2])
+        if isinstance(tensor, torch.Tensor) and number is not None and not -tensor.dim() <= number < tensor.dim():
+            sentence = (
+                f"{site.subject} asks for `{ast.unparse(node)}`, but `{ast.unparse(inner.value)}` has "
+                f"{tensor.dim()} dimensions: {_tensor_text(site, tensor)}"
+            )
+            return Diagnosis("dimension", sentence, {"dimension": number, "dimensions": tensor.dim()})
+    return None
+
+
+def _number(node: ast.AST | None, local: Mapping[str, Any]) -> int | None:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _number(node.operand, local)
+        return None if inner is None else -inner
+    found = node.value if isinstance(node, ast.Constant) else _looked_up(node, local) if node is not None else None
+    return found if isinstance(found, int) and not isinstance(found, bool) else None
+
+
+def tuple_as_tensor(site: Site) -> Diagnosis | None:
+    """A tuple that a module returned, used as if it were a tensor."""
+    found = re.search(r"'(tuple|list|dict)' object has no attribute '(\w+)'", site.message) or re.search(
+        r"(?:unsupported operand type\(s\) for .+'|can only concatenate )(tuple|list|dict)()", site.message
+    )
+    if found is None or site.op is not None or not site.frames:
+        return None
+    told = _tuple_told(site, site.frames[-1])
+    if not told:
+        return None
+    use = f"used with `.{found[2]}`" if found[2] else "used in a sum or product"
+    return Diagnosis("not a tensor", f"{told}, and is {use} as if it were a tensor", {"got": found[1]})
+
+
+def _tuple_told(site: Site, frame: Frame) -> str:
+    """The first name on the failing line that is a tuple of tensors, and the module that returned it."""
+    statement = _statement(frame)
+    for node in ast.walk(statement) if statement is not None else ():
+        value = _looked_up(node, frame[2])
+        if not isinstance(value, (tuple, list, dict)):
+            continue
+        tensors = [tensor for _, tensor in walk(value)]
+        source = _maker_of(site, tensors)
+        if source is not None:
+            kind = type(value).__name__
+            return f"`{ast.unparse(node)}` is the {kind} of {len(tensors)} tensors that {site.called(source)} returned"
+    return ""
+
+
+def _maker_of(site: Site, tensors: list[torch.Tensor]) -> Call | None:
+    """The module call that returned just these tensors."""
+    for call in reversed(site.record.calls):
+        held = [value.ref() if value.ref is not None else None for value in _tensors(call)]
+        if tensors and len(held) == len(tensors) and all(a is b for a, b in zip(held, tensors, strict=True)):
+            return call
+    return None
 
 
 def unpacking(site: Site) -> Diagnosis | None:
@@ -186,8 +269,6 @@ def _names_told(site: Site, frame: Frame, expression: ast.AST) -> str:
             told.setdefault(text, f"`{text}` is {_tensor_text(site, value)}")
         elif isinstance(value, (int, float, str)) and not isinstance(value, bool) and text:
             told.setdefault(text, f"`{text}` is {value!r}")
-        elif isinstance(value, torch.Size):
-            told.setdefault(text, f"`{text}` is {shape_text(value)}")
     return ", ".join(list(told.values())[:5])
 
 
@@ -273,4 +354,4 @@ def _inner_code(site: Site) -> tuple[str, str]:
     return ast.unparse(statement), _names_told(site, site.frames[-1], statement)
 
 
-RULES = (arguments, not_a_tensor, assertion, unpacking, inside)
+RULES = (arguments, not_a_tensor, tuple_as_tensor, assertion, unpacking, missing_dimension, inside)

@@ -10,7 +10,7 @@ from torchatlas.builder import last_failure
 from torchatlas.crash.past import Key, Past, key_of
 from torchatlas.record import Record
 
-_FAILURES_MAX = 64
+_FAILURES_MAX = 24
 _CHOICES_MAX = 3
 
 
