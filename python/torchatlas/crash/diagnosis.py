@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,13 +18,13 @@ class Remedy:
         text: what to change, in words that end before "would pass".
         changes: the operation's arguments as they then would be.
         is_real: whether it must be tried on real zeros, because only real kernels check what it mends.
-        is_proven: it needs no trial, since it follows from the numbers.
+        attempt: what to run instead of the operation, where the change is to something else; it raises if it fails.
     """
 
     text: str
     changes: Changes = field(default_factory=dict)
     is_real: bool = False
-    is_proven: bool = False
+    attempt: Callable[[], Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torchatlas.builder import failures_of
 from torchatlas.crash import kinds, layers, products, python, shapes, windows
 from torchatlas.crash.diagnosis import Diagnosis, Remedy
 from torchatlas.crash.site import Frame, Site, dtype_text, shape_text
-from torchatlas.crash.trial import passes
+from torchatlas.crash.trial import passes, succeeds
 from torchatlas.graph import Failure, Graph
 from torchatlas.record import Failed, Record, Value
 
@@ -172,15 +172,14 @@ def _explain(site: Site, graph: Graph, failure: Failure) -> Explanation:
 
 def suggestions(site: Site, diagnosis: Diagnosis) -> tuple[str, ...]:
     """The remedies that were tried and passed, in words."""
-    return tuple(_tried(site, remedy) for remedy in diagnosis.remedies if _helps(site, remedy))[:_SUGGESTIONS_MAX]
+    helpful = [remedy.text for remedy in diagnosis.remedies if _helps(site, remedy)]
+    return tuple(f"{text} would pass; tried" for text in helpful[:_SUGGESTIONS_MAX])
 
 
 def _helps(site: Site, remedy: Remedy) -> bool:
-    return remedy.is_proven or passes(site, remedy.changes, real=remedy.is_real)
-
-
-def _tried(site: Site, remedy: Remedy) -> str:
-    return f"{remedy.text} would pass" if remedy.is_proven else f"{remedy.text} would pass; tried"
+    if remedy.attempt is not None:
+        return succeeds(remedy.attempt)
+    return passes(site, remedy.changes, real=remedy.is_real)
 
 
 def _arguments(site: Site) -> list[Argument]:

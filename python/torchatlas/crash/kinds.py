@@ -11,7 +11,7 @@ import torch
 from torchatlas.crash.diagnosis import Diagnosis, Given, Remedy
 from torchatlas.crash.layers import value_range
 from torchatlas.crash.site import Site, Stub, code_place, dtype_text, inner_values, shape_text
-from torchatlas.crash.trial import Refused, result_of
+from torchatlas.crash.trial import Refused, blank, call, result_of
 from torchatlas.record import Op, Value
 
 _DTYPE_MESSAGE = re.compile(
@@ -304,9 +304,17 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
     out_of_place = (
         f"`{site.op.name.rstrip('_')}` out of place" if site.op.name.endswith("_") else "writing to a `.clone()`"
     )
-    remedies = (Remedy(f"{out_of_place}, or writing under `torch.no_grad()`,", {}, is_proven=True),)
+    remedies = (Remedy(f"{out_of_place}, or writing under `torch.no_grad()`,", attempt=lambda: _out_of_place(site.op)),)
     facts = {"target": base.name or "", "shape": tuple(target.shape or ())}
     return Diagnosis("leaf", sentence, facts, remedies, (Given(target if site.op.name != "setitem" else None),))
+
+
+def _out_of_place(op: Any) -> None:
+    """Run an in-place operation on a copy; raises where there is no such operation."""
+    if op.name == "setitem":
+        call(lambda target, *rest: target.clone().__setitem__(*rest), op.args, {})
+    else:
+        call(getattr(torch.Tensor, op.name.rstrip("_")), op.args, op.kwargs)
 
 
 def no_grad(site: Site) -> Diagnosis | None:
@@ -374,9 +382,8 @@ def host(site: Site) -> Diagnosis | None:
     value = site.op.reads[0]
     if site.op.name == "numpy" and "requires grad" in site.message:
         sentence = f"`numpy` can't read {site.described(value)}, since it requires grad"
-        return Diagnosis(
-            "grad", sentence, {"tensor": site.maker(value)}, (Remedy("`.detach().numpy()`", {}, is_proven=True),)
-        )
+        remedy = Remedy("`.detach().numpy()`", attempt=lambda: blank(value, "cpu").detach().numpy())
+        return Diagnosis("grad", sentence, {"tensor": site.maker(value)}, (remedy,))
     if site.op.name == "bool" and "ambiguous" in site.message:
         sentence = (
             f"Python asks whether {site.described(value)} is true, but it has {math.prod(value.shape)} values; "

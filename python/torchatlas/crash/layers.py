@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import torch
 from torch import nn
 
 from torchatlas.crash.diagnosis import Changes, Diagnosis, Given, Remedy
 from torchatlas.crash.origin import came_from
 from torchatlas.crash.shapes import origins
 from torchatlas.crash.site import Site, Stub, dtype_text, shape_text
+from torchatlas.crash.trial import blank
 from torchatlas.record import Value
 
 
@@ -283,10 +285,18 @@ def embedding(site: Site) -> Diagnosis | None:
     remedies = []
     if lowest >= 0 and site.own_module is not None:
         size = f"{highest + 1}, {weight.shape[1]}"
-        remedies.append(Remedy(f"`nn.{type(site.own_module).__name__}({size})`", {}, is_proven=True))
+        text = f"`nn.{type(site.own_module).__name__}({size})`"
+        remedies.append(Remedy(text, attempt=lambda: _look_up(site, indices, highest + 1)))
     facts = {"rows": rows, "lowest": lowest, "highest": highest, "indices": tuple(indices.shape)}
     shape = (*indices.shape, weight.shape[1]) if site.name == "embedding" else (indices.shape[0], weight.shape[1])
     return Diagnosis("embedding", sentence, facts, tuple(remedies), (Given(Stub.like(weight, shape)),))
+
+
+def _look_up(site: Site, indices: Value, rows: int) -> None:
+    """Look the indices up in a table of so many rows; raises where one lies outside."""
+    live = site.live(indices)
+    assert live is not None, "indices whose range is known have values"
+    nn.functional.embedding(live.long(), torch.zeros(rows, 1, device=live.device))
 
 
 def value_range(site: Site, value: Value) -> tuple[int | None, int | None]:
@@ -366,7 +376,7 @@ def recurrent(site: Site) -> Diagnosis | None:
         )
         text = f"`nn.{type(module).__name__}({data.shape[-1]}, {module.hidden_size})`"
         facts = {"expected": module.input_size, "got": int(data.shape[-1]), "input": tuple(data.shape)}
-        remedy = Remedy(text, {}, is_proven=True)
+        remedy = Remedy(text, attempt=lambda: _run_recurrent(module, data))
         return Diagnosis("recurrent", sentence, facts, (remedy,), _recurrent_result(module, data))
     found = re.search(r"Expected hidden(?:\[(\d)\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", site.message)
     if found is None:
@@ -381,6 +391,15 @@ def recurrent(site: Site) -> Diagnosis | None:
     return Diagnosis(
         "recurrent", sentence, {"expected": found[2], "got": found[3]}, (), _recurrent_result(module, data)
     )
+
+
+def _run_recurrent(module: Any, data: Value) -> None:
+    """Run a recurrent layer made for this input, without values; raises where it does not take it."""
+    options: dict[str, Any] = {"bias": module.bias, "device": "meta", "dtype": data.dtype}
+    if isinstance(module, nn.RNNBase):
+        options |= {"num_layers": module.num_layers, "batch_first": module.batch_first}
+        options |= {"bidirectional": module.bidirectional}
+    type(module)(data.shape[-1], module.hidden_size, **options)(blank(data, "meta"))
 
 
 def _recurrent_result(module: Any, data: Value) -> tuple[Given, ...]:

@@ -157,8 +157,7 @@ def missing_dimension(site: Site) -> Diagnosis | None:
         if not isinstance(inner, ast.Attribute) or inner.attr not in ("shape", "size"):
             continue
         tensor = _looked_up(inner.value, frame[2])
-        asked = node.slice if isinstance(node, ast.Subscript) else (node.args or [None])[0]
-        number = _number(asked, frame[2])
+        number = _number(_asked(node), frame[2])
         if isinstance(tensor, torch.Tensor) and number is not None and not -tensor.dim() <= number < tensor.dim():
             sentence = (
                 f"{site.subject} asks for `{ast.unparse(node)}`, but `{ast.unparse(inner.value)}` has "
@@ -166,6 +165,13 @@ def missing_dimension(site: Site) -> Diagnosis | None:
             )
             return Diagnosis("dimension", sentence, {"dimension": number, "dimensions": tensor.dim()})
     return None
+
+
+def _asked(node: ast.AST) -> ast.AST | None:
+    """What stands between the brackets of a subscript or a call with one argument."""
+    if isinstance(node, ast.Call):
+        return node.args[0] if len(node.args) == 1 else None
+    return node.slice if isinstance(node, ast.Subscript) else None
 
 
 def _number(node: ast.AST | None, local: Mapping[str, Any]) -> int | None:

@@ -10,7 +10,7 @@ from typing import Any
 from torchatlas.crash.diagnosis import Changes, Diagnosis, Given, Remedy
 from torchatlas.crash.origin import came_from, size_origin
 from torchatlas.crash.site import Site, Stub, shape_text
-from torchatlas.crash.trial import stride_of
+from torchatlas.crash.trial import blank, stride_of
 from torchatlas.record import Value
 
 _ELEMENTWISE = {
@@ -264,9 +264,8 @@ def _fitting(count: int, wanted: list[int], batch: int) -> list[list[int]]:
 def _reshape_remedies(site: Site, data: Value, wanted: list[int]) -> list[Remedy]:
     shape = tuple(data.shape)
     if len(wanted) == 2 and len(shape) > 2:
-        return [
-            Remedy(f"`.flatten(1)`, which gives {shape_text((shape[0], math.prod(shape[1:])))},", {}, is_proven=True)
-        ]
+        text = f"`.flatten(1)`, which gives {shape_text((shape[0], math.prod(shape[1:])))},"
+        return [Remedy(text, attempt=lambda: blank(data, "meta").flatten(1))]
     for position in range(len(wanted)):
         others = math.prod(size for place, size in enumerate(wanted) if place != position)
         if -1 not in wanted and others > 0 and math.prod(shape) % others == 0 and others != 1:

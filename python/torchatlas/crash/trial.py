@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -57,6 +57,17 @@ def call(func: Any, args: Any, kwargs: Any, *, real: bool = False) -> Any:
             return func(*made[0], **made[1])
         except Exception as error:  # whatever torch raises means that this does not pass
             raise Refused(str(error)) from error
+
+
+def succeeds(attempt: Callable[[], Any]) -> bool:
+    """Whether an attempt runs through."""
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            attempt()
+        except Exception:  # noqa: BLE001 # whatever torch raises means that this does not pass
+            return False
+    return True
 
 
 def passes(site: Site, changes: Mapping[int | str, Any], *, real: bool = False) -> bool:
