@@ -39,7 +39,7 @@ export async function createVizEngine(wasm) {
   const attempt = (problem) => {
     if (viz === null || !isFitForViz(problem)) return null;
     try {
-      return readSolution(problem, viz.renderJSON(toDot(problem)));
+      return readSolution(problem, JSON.parse(viz.renderString(toDot(problem), { format: "json0" })));
     } catch {
       // After an error, the instance fails at everything that follows: it must not be used again.
       viz = null;
@@ -177,6 +177,8 @@ function readSolution(problem, drawing) {
       bends[at].push(xAt(spline, rankYs[rank]) / UNITS_PER_PX);
     }
   }
+  // Graphviz takes what is no number for one; what it then writes must not reach the drawing.
+  if (![...xs, ...ys, ...bends.flat()].every(Number.isFinite)) throw new Error("Graphviz gave no usable positions");
   return { ranks, xs, bends };
 }
 
