@@ -168,7 +168,8 @@ class _Slicer:
             yield write.op
             other = self._origin(write.value, write.op.index)
             if other != origin:  # what is written is read by way of another tensor, so both must share memory
-                injected.extend(each for each in (origin, other) if each is not None)
+                ends = [each for each in (origin, other) if each is not None]
+                injected.append(max(ends, key=lambda each: self.given[each].time))
         yield from (op for op in self.flags.get(id(value), ()) if start <= op.index < count)
         for other in injected:
             found.used.add(other)
