@@ -163,16 +163,30 @@ test("viz: after a failure the engine starts anew and goes on", async () => {
     [0, 1],
     [0, 2],
   ]);
-  const bad = { ...good, widths: [NaN, 60, 60] };
+  const bad = { ...good, heights: [Infinity, 30, 30] };
   const [first, second, third] = await engine.solveAll([good, bad, good]);
   assert.ok(first);
   assert.equal(second, null);
   assert.deepEqual(third, first);
 });
 
+test("viz: very wide children keep their width", async () => {
+  for (const width of [20_000, 50_000, 90_000]) {
+    const problem = problemOf(3, [
+      [0, 2],
+      [1, 2],
+    ]);
+    problem.widths[0] = width;
+    problem.edges[0].tailDx = width / 4;
+    const { xs, ranks } = viz.solve(problem);
+    assert.equal(ranks[0], ranks[1]);
+    assert.ok(Math.abs(xs[0] - xs[1]) >= width / 2 + 30, `${width}: ${xs}`);
+  }
+});
+
 test("viz: what it can't solve the simple engine does", async () => {
   const engine = await createVizEngine(null);
-  const bad = { ...problemOf(2, [[0, 1]]), widths: [NaN, 60] };
+  const bad = { ...problemOf(2, [[0, 1]]), heights: [Infinity, 30] };
   assert.deepEqual(engine.solve(bad).ranks, [0, 1]);
 });
 

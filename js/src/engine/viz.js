@@ -14,17 +14,23 @@ import { instance } from "@viz-js/viz";
 import { solveSimply } from "./simple.js";
 
 const POINTS_PER_INCH = 72;
-/** dot rounds to whole points; finer units keep straight lines straight. */
+/** dot rounds to whole points; finer units keep straight lines straight. Cells of tables may have 65535 points at most. */
 const UNITS_PER_PX = 4;
+const FINE_WIDTH = 15000;
+const MOST_WIDTH = 60000;
 /** Beyond this dot takes seconds (its time grows with the square); the simple engine takes over. */
 const MOST_NODES = 320;
 const MOST_EDGES = 640;
 const NODE_SEPARATION = 26;
 const RANK_SEPARATION = 30;
-const RANK_TOLERANCE = UNITS_PER_PX;
+const RANK_TOLERANCE = 1;
 
 /** @param {Problem} problem @returns {boolean} */
-export const isFitForViz = ({ kinds, edges }) => kinds.length <= MOST_NODES && edges.length <= MOST_EDGES;
+export const isFitForViz = ({ kinds, edges, widths }) =>
+  kinds.length <= MOST_NODES && edges.length <= MOST_EDGES && widths.every((width) => width <= MOST_WIDTH);
+
+/** @param {number[]} widths @returns {number} points for a px */
+const unitsFor = (widths) => (widths.every((width) => width <= FINE_WIDTH) ? UNITS_PER_PX : 1);
 
 /**
  * @param {Uint8Array | ArrayBuffer | null} wasm the bytes of Graphviz; null where the package brings them itself (Node)
@@ -73,6 +79,8 @@ export async function createVizEngine(wasm) {
  * @returns {string} in the DOT language
  */
 export function toDot({ kinds, widths, heights, edges }) {
+  const units = unitsFor(widths);
+  const inches = (/** @type {number} */ px) => ((px * units) / POINTS_PER_INCH).toFixed(4);
   const lines = [
     "digraph {",
     `graph [nodesep=${inches(NODE_SEPARATION)}, ranksep=${inches(RANK_SEPARATION)}]`,
@@ -86,7 +94,7 @@ export function toDot({ kinds, widths, heights, edges }) {
     const isPlain = upper.length === 0 && lower.length === 0;
     const label = isPlain
       ? ""
-      : `, shape=plain, fixedsize=false, label=<${portTable(widths[node], Math.max(heights[node], 4), upper, lower)}>`;
+      : `, shape=plain, fixedsize=false, label=<${portTable(widths[node], Math.max(heights[node], 4), upper, lower, units)}>`;
     lines.push(`n${node} [width=${width}, height=${height}${label}]`);
   });
   for (const side of /** @type {const} */ (["in", "out"])) {
@@ -101,12 +109,6 @@ export function toDot({ kinds, widths, heights, edges }) {
   lines.push("}");
   return lines.join("\n");
 }
-
-/** @param {number} px */
-const inches = (px) => ((px * UNITS_PER_PX) / POINTS_PER_INCH).toFixed(4);
-
-/** Cells take whole points only. @param {number} px */
-const points = (px) => Math.round(px * UNITS_PER_PX);
 
 /** @type {(side: "u"|"l", dx: number) => string} */
 const portName = (side, dx) => `${side}${dx.toFixed(1)}`;
@@ -126,14 +128,18 @@ function portTables(count, edges) {
   return sets.map(({ upper, lower }) => ({ upper: sorted(upper), lower: sorted(lower) }));
 }
 
-/** @type {(width: number, height: number, upper: number[], lower: number[]) => string} an HTML-like label with cells as ports */
-function portTable(width, height, upper, lower) {
-  const rows = [portRow(width, height / 2, upper, "u"), portRow(width, height / 2, lower, "l")];
+/**
+ * @type {(width: number, height: number, upper: number[], lower: number[], units: number) => string} an HTML-like label
+ *   with cells as ports
+ */
+function portTable(width, height, upper, lower, units) {
+  const rows = [portRow(width, height / 2, upper, "u", units), portRow(width, height / 2, lower, "l", units)];
   return `<table border="0" cellborder="0" cellspacing="0" cellpadding="0">${rows.join("")}</table>`;
 }
 
-/** @type {(width: number, height: number, ports: number[], side: "u"|"l") => string} */
-function portRow(width, height, ports, side) {
+/** @type {(width: number, height: number, ports: number[], side: "u"|"l", units: number) => string} cells take whole points */
+function portRow(width, height, ports, side, units) {
+  const points = (/** @type {number} */ px) => Math.round(px * units);
   const cell = (/** @type {number} */ cellWidth, /** @type {string} */ port) =>
     `<td fixedsize="true" width="${points(cellWidth)}" height="${points(height)}"${port}></td>`;
   /** @type {string[]} */
@@ -155,6 +161,7 @@ function portRow(width, height, ports, side) {
  * @returns {Solution}
  */
 function readSolution(problem, drawing) {
+  const units = unitsFor(problem.widths);
   const count = problem.kinds.length;
   const xs = new Array(count).fill(0);
   const ys = new Array(count).fill(0);
@@ -162,7 +169,7 @@ function readSolution(problem, drawing) {
     const node = /^n(\d+)$/.exec(object.name);
     if (!node) continue;
     const [x, y] = object.pos.split(",").map(Number);
-    xs[Number(node[1])] = x / UNITS_PER_PX;
+    xs[Number(node[1])] = x / units;
     ys[Number(node[1])] = y;
   }
   const { ranks, rankYs } = ranksFrom(ys);
@@ -174,7 +181,7 @@ function readSolution(problem, drawing) {
     const step = ranks[head] > ranks[tail] ? 1 : -1;
     const spline = splinePoints(edge.pos);
     for (let rank = ranks[tail] + step; rank !== ranks[head] && ranks[head] !== ranks[tail]; rank += step) {
-      bends[at].push(xAt(spline, rankYs[rank]) / UNITS_PER_PX);
+      bends[at].push(xAt(spline, rankYs[rank]) / units);
     }
   }
   // Graphviz takes what is no number for one; what it then writes must not reach the drawing.
