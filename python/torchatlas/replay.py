@@ -71,7 +71,11 @@ class Replay:
         record = self.record
         stops, replace = stops or {}, replace or {}
         ops = record.ops if until is None else record.ops[:until]
-        exchanged = {count: [(None, v) for values, _ in rows for v in values] for count, rows in replace.items()}
+        # What is put in the place of a leaf stays: dropping it would bring the leaf back.
+        exchanged = {
+            count: [(None, value) for values, _ in rows for value in values if value.kind == "op"]
+            for count, rows in replace.items()
+        }
         dead = self._last_uses(ops, stops, exchanged)
         preserved = Preserved()
         settings = contextlib.ExitStack()
