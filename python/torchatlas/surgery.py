@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -310,16 +311,16 @@ def patched(model: nn.Module, replace: Mapping[str, Any]) -> Iterator[nn.Module]
     """
     sorted_out = _sorted_out(model, replace)
     done: set[str] = set()
-    runs: list[None] = []
+    runs: list[int] = []
     with contextlib.ExitStack() as stack:
         stack.enter_context(replaced_parameters(model, sorted_out.parameters, done))
         stack.enter_context(replaced_in_modules(model, sorted_out.modules, done))
         if sorted_out.operations:
             stack.enter_context(replaced_operations(model, sorted_out.operations, done))
-        stack.callback(model.register_forward_hook(lambda *_: runs.append(None)).remove)
+        stack.callback(model.register_forward_hook(lambda *_: runs.append(threading.get_ident())).remove)
         yield model
     for name in sorted_out.operations:
-        if runs and name not in done:
+        if threading.get_ident() in runs and name not in done:
             raise unknown_name(name, [*get_layers(model), *done], where="trace(model, inputs).hierarchy")
 
 
