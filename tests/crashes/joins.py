@@ -229,7 +229,7 @@ class Expanded(nn.Module):
         return x.expand(8, -1)  # fails: expand_of_two_rows
 
 
-@crash("broadcast", "expand", "Expanded", "(2, 3) to (8, -1)", "dimension 0 is 2")
+@crash("broadcast", "expand", "Expanded", "(2, 3) to (8, -1)", "dimension 0 must be 1 or 8, got 2 from the input `x`")
 def expand_of_two_rows():
     return Expanded(), torch.randn(2, 3)
 

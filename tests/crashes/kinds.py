@@ -223,7 +223,7 @@ class WrittenParameter(nn.Module):
     "leaf",
     "mul_",
     "WrittenParameter",
-    "writes in place into the parameter `scale` (3,)",
+    "writes in place into the parameter `scale` (3,), a leaf",
     "requires grad",
     suggests="no_grad",
 )

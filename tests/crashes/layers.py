@@ -107,7 +107,7 @@ class Scored(nn.Module):
     "mask",
     "scaled_dot_product_attention",
     "Scored",
-    "the mask the input `mask` (5, 6) must broadcast to the scores (2, 4, 5, 7), 5 queries by 7 keys",
+    "the mask (5, 6) from the input `mask` must broadcast to the scores (2, 4, 5, 7), 5 queries by 7 keys",
     suggests=None,
 )
 def mask_for_other_keys():
@@ -124,7 +124,7 @@ class Padding(nn.Module):
     "mask",
     "scaled_dot_product_attention",
     "Padding",
-    "the input `attention_mask` (3, 5)",
+    "the mask (3, 5) from the input `attention_mask`",
     "5 queries by 5 keys",
     suggests="`[:, None, None, :]` on the mask would pass; tried",
 )
@@ -188,7 +188,7 @@ class PaddedEncoder(nn.Module):
     "mask",
     "attention.multi_head_attention_forward",
     "PaddedEncoder attention",
-    "`key_padding_mask` must be (2, 5), batch 2 by 5 keys, got the input `padding` (5, 2)",
+    "`key_padding_mask` must be (2, 5), batch 2 by 5 keys, got (5, 2) from the input `padding`",
     error=AssertionError,
 )
 def turned_padding_mask():
@@ -292,7 +292,7 @@ class Loss(nn.Module):
     "loss.cross_entropy",
     "Loss loss",
     "scores for 3 classes from `head` (2, 3)",
-    "names class 3",
+    "(2,) from the input `labels` names class 3",
     "3 comes from `head` (its `out_features`)",
     error=IndexError,
 )
@@ -305,6 +305,6 @@ class BatchLoss(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), labels)  # fails: labels_that_were_not_flattened
 
 
-@crash("target", "cross_entropy", "BatchLoss", "`flatten` (6, 5) has 6", "(2,) has 2", "6 = 2·3", error=ValueError)
+@crash("target", "cross_entropy", "BatchLoss", "(6, 5) from `flatten` have 6", "(2,) from the input `labels` has 2", "6 = 2·3", error=ValueError)
 def labels_that_were_not_flattened():
     return BatchLoss(), (torch.randn(2, 3, 5), torch.tensor([0, 1]))

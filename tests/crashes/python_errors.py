@@ -252,7 +252,7 @@ class Hooked(nn.Module):
         return self.fc(x)
 
 
-@crash("broadcast", "fc.add", "Hooked fc", "(2, 2) from", "with (3,) from", "dimension 1 is 2 and 3")
+@crash("broadcast", "fc.add", "Hooked fc", "`fc.add` combines (2, 2) from `fc` with (3,) from", "dimension 1 is 2 and 3")
 def hook_with_a_clash():
     return Hooked(), torch.randn(2, 4)
 
@@ -277,8 +277,8 @@ class Stop(nn.Module):
     "interrupt",
     None,
     "Interrupted steps.1",
-    "interrupted in `steps.1`",
-    "after 1 operations",
+    "Interrupted in `steps.1`",
+    "after 1 operation;",
     "`steps.0`",
     error=KeyboardInterrupt,
 )

@@ -184,7 +184,7 @@ def test_interrupt_is_raised_and_tells_where() -> None:
         ta.trace(forward, torch.ones(2), on_error="keep", past_errors=True)
     trace = caught.value.torchatlas_trace
     assert trace.explain().kind == "interrupt"
-    assert "after 5 operations" in str(trace.explain())
+    assert "after 5 operations;" in str(trace.explain())
     assert torch.equal(trace.values("add_4")["add_4"], torch.full((2,), 6.0))
 
 

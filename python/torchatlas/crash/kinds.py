@@ -296,7 +296,7 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
     base = target
     while base.op is not None and base.op.reads:
         base = base.op.reads[0]
-    view = "" if base is target else f", a view of {site.maker(base)},"
+    view = "," if base is target else f", a view of {site.maker(base)},"
     sentence = (
         f"{site.subject} writes in place into {site.described(target)}{view} a leaf that requires grad, and autograd "
         "would lose its value"
@@ -456,9 +456,10 @@ def interrupted(site: Site) -> Diagnosis | None:
         return None
     last = last_finished(site)
     count = sum(op.status == "ok" for op in site.record.ops)
-    where = f"in {site.subject}" if site.op is not None or site.call is not None else "before the forward began"
-    after = "" if last is None else f", after {count} operations; the last to finish was {site.who(last)}"
-    return Diagnosis("interrupt", f"interrupted {where}{after}", {"finished": count})
+    where = f"Interrupted in {site.subject}" if site.op is not None or site.call is not None else "Interrupted before the forward began"
+    operations = f"{count} operation{'s' * (count != 1)}"
+    after = "" if last is None else f", after {operations}; the last to finish was {site.who(last)}"
+    return Diagnosis("interrupt", f"{where}{after}", {"finished": count})
 
 
 BEFORE_SHAPES = (interrupted, memory, device, leaf_in_place, no_grad, overwritten, host)

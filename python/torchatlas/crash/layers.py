@@ -13,6 +13,7 @@ from torchatlas.crash.origin import came_from
 from torchatlas.crash.shapes import origins
 from torchatlas.crash.site import Site, Stub, dtype_text, shape_text
 from torchatlas.crash.trial import blank
+from torchatlas.crash.windows import looks_channels_first
 from torchatlas.record import Value
 
 
@@ -102,7 +103,7 @@ def _channel_count(site: Site, data: Value, sentence: str, expected: int, channe
         text = f"`nn.{type(module).__name__}({first}{channels})`"
         tensors = ("running_mean", "running_var", "weight", "bias")
         remedies.append(Remedy(text, _resized(site, (channels,), (), tensors)))
-    if data.shape[-1] == expected and len(data.shape) in (3, 4):
+    if data.shape[-1] == expected and len(data.shape) in (3, 4) and not looks_channels_first(data.shape):
         order = (0, 2, 1) if len(data.shape) == 3 else (0, 3, 1, 2)
         shape = [data.shape[axis] for axis in order]
         text = f"`.permute{order}` on its input" if len(order) == 4 else "`.transpose(1, 2)` on its input"
@@ -123,16 +124,16 @@ def attention(site: Site) -> Diagnosis | None:
     result = Given(Stub.like(query, (*query.shape[:-1], value.shape[-1])))
     if query.shape[-1] != key.shape[-1]:
         sentence = (
-            f"{site.subject}: the head size of query {site.described(query)} is {query.shape[-1]}, that of key "
-            f"{site.described(key)} is {key.shape[-1]}"
+            f"{site.subject}: the head size of the query {site.sourced(query)} is {query.shape[-1]}, that of the key "
+            f"{site.sourced(key)} is {key.shape[-1]}"
         )
         sentence += origins(site, ((query, len(query.shape) - 1), (key, len(key.shape) - 1)))
         facts = {"query": tuple(query.shape), "key": tuple(key.shape)}
         return Diagnosis("attention", sentence, facts, (), (result,))
     if key.shape[-2] != value.shape[-2]:
         sentence = (
-            f"{site.subject}: key {site.described(key)} has length {key.shape[-2]}, value {site.described(value)} has "
-            f"{value.shape[-2]}"
+            f"{site.subject}: the key {site.sourced(key)} has length {key.shape[-2]}, the value {site.sourced(value)} "
+            f"has {value.shape[-2]}"
         )
         sentence += origins(site, ((key, len(key.shape) - 2), (value, len(value.shape) - 2)))
         facts = {"key": tuple(key.shape), "value": tuple(value.shape)}
@@ -154,8 +155,8 @@ def _batch_clash(site: Site, rows: tuple[tuple[str, Value], ...], result: Given)
             if one != two and (one % two if is_grouped else 1 not in (one, two)):
                 what = "number of heads" if axis == 3 and len(first.shape) == 4 else "batch size"
                 sentence = (
-                    f"{site.subject}: the {what} of {first_name} {site.described(first)} is {one}, that of {name} "
-                    f"{site.described(other)} is {two}{', which does not divide it' if is_grouped else ''}"
+                    f"{site.subject}: the {what} of the {first_name} {site.sourced(first)} is {one}, that of the "
+                    f"{name} {site.sourced(other)} is {two}{', which does not divide it' if is_grouped else ''}"
                 )
                 sentence += origins(site, ((first, len(first.shape) - axis), (other, len(other.shape) - axis)))
                 return Diagnosis(
@@ -172,7 +173,7 @@ def _broadcasts(shape: Any, target: Any) -> bool:
 def _mask_clash(site: Site, mask: Value, query: Value, key: Value, scores: Any, result: Given) -> Diagnosis:
     queries, keys = int(scores[-2]), int(scores[-1])
     sentence = (
-        f"{site.subject}: the mask {site.described(mask)} must broadcast to the scores {shape_text(scores)}, {queries} "
+        f"{site.subject}: the mask {site.sourced(mask)} must broadcast to the scores {shape_text(scores)}, {queries} "
         f"queries by {keys} keys"
     )
     axes = [(mask, len(mask.shape) - 1), (key, len(key.shape) - 2)]
@@ -225,8 +226,8 @@ def _key_size(site: Site, key: Value, size: Any, result: Given) -> Diagnosis | N
             return Diagnosis("attention", sentence, {"expected": size, "got": int(row.shape[-1])}, (), (result,))
     if value is not None and key.shape[0] != value.shape[0]:
         sentence = (
-            f"{site.subject}: key {site.described(key)} has length {key.shape[0]}, value {site.described(value)} has "
-            f"{value.shape[0]}"
+            f"{site.subject}: the key {site.sourced(key)} has length {key.shape[0]}, the value {site.sourced(value)} "
+            f"has {value.shape[0]}"
         )
         return Diagnosis("attention", sentence, {"key": tuple(key.shape), "value": tuple(value.shape)}, (), (result,))
     return None
@@ -238,7 +239,7 @@ def _multi_head_masks(site: Site, key: Value, result: Given, sizes: tuple[int, i
     if padding is not None and tuple(padding.shape) not in ((batch, sources), (sources,)):
         sentence = (
             f"{site.subject}: `key_padding_mask` must be {shape_text((batch, sources))}, batch {batch} by {sources} "
-            f"keys, got {site.described(padding)}"
+            f"keys, got {site.sourced(padding)}"
         )
         axes = [(padding, len(padding.shape) - 1), (key, 0)]
         facts = {"expected": (batch, sources), "got": tuple(padding.shape)}
@@ -252,7 +253,7 @@ def _multi_head_masks(site: Site, key: Value, result: Given, sizes: tuple[int, i
         meaning = f"{targets} queries by {sources} keys" + (
             f" for batch {batch} × {heads} heads" if len(mask.shape) == 3 else ""
         )
-        sentence = f"{site.subject}: `attn_mask` must be {shape_text(expected)}, {meaning}, got {site.described(mask)}"
+        sentence = f"{site.subject}: `attn_mask` must be {shape_text(expected)}, {meaning}, got {site.sourced(mask)}"
         axes = [(mask, len(mask.shape) - 1), (key, 0)] if mask.shape else []
         facts = {"expected": expected, "got": tuple(mask.shape)}
         return Diagnosis("mask", sentence + origins(site, axes), facts, (), (result,))
@@ -328,7 +329,7 @@ def loss(site: Site) -> Diagnosis | None:
             bad = highest if highest >= classes else lowest
             sentence = (
                 f"{site.subject} has scores for {classes} classes from {site.described(data)}, but the target "
-                f"{site.described(target)} names class {bad}; classes are 0 … {classes - 1}"
+                f"{site.sourced(target)} names class {bad}; classes are 0 … {classes - 1}"
             )
             facts: dict[str, Any] = {"classes": classes, "class": bad}
             return Diagnosis(
@@ -345,13 +346,13 @@ def loss(site: Site) -> Diagnosis | None:
         return Diagnosis("target", sentence + origins(site, axes), facts, (), (scalar,))
     if target.shape and data.shape[0] != target.shape[0]:
         sentence = (
-            f"{site.subject} needs as many targets as rows: input {site.described(data)} has {data.shape[0]}, target "
-            f"{site.described(target)} has {target.shape[0]}"
+            f"{site.subject} needs as many targets as rows: the scores {site.sourced(data)} have {data.shape[0]}, the "
+            f"target {site.sourced(target)} has {target.shape[0]}"
         )
         facts = {"input": tuple(data.shape), "target": tuple(target.shape)}
         return Diagnosis("target", sentence + origins(site, ((data, 0), (target, 0))), facts, (), (scalar,))
     if site.name == "binary_cross_entropy" and tuple(data.shape) != tuple(target.shape):
-        sentence = f"{site.subject} needs equal shapes: input {site.described(data)}, target {site.described(target)}"
+        sentence = f"{site.subject} needs equal shapes, got {site.sourced(data)} and the target {site.sourced(target)}"
         facts = {"input": tuple(data.shape), "target": tuple(target.shape)}
         return Diagnosis("target", sentence, facts, (), (scalar,))
     return None

@@ -27,14 +27,12 @@ def linear(site: Site) -> Diagnosis | None:
         f"{site.subject} expects last dimension {expected}{attribute}, got {got} "
         f"{came_from(site, data, len(data.shape) - 1)}"
     )
-    remedies = []
+    folded = _flattenings(data, expected)
+    turned = _transpositions(data, expected)
+    remedies = [Remedy(f"`{text}` on its input", {key: stub}) for text, stub in (*folded, *turned)]
     if site.own_module is not None and len(weight.shape) == 2:
         wider = Stub.like(weight, (weight.shape[0], got))
         remedies.append(Remedy(f"`nn.Linear({got}, {weight.shape[0]})`", {site.key_of(weight): wider}))
-    folded = _flattenings(data, expected)
-    turned = _transpositions(data, expected)
-    for text, stub in (*folded, *turned):
-        remedies.append(Remedy(f"`{text}` on its input", {key: stub}))
     plain: Changes = {key: Stub.like(data, (*data.shape[:-1], expected))}
     assumptions = (*({key: stub} for _, stub in folded), plain, *({key: stub} for _, stub in turned))
     facts = {"expected": expected, "got": got, "input": tuple(data.shape), "weight": tuple(weight.shape)}

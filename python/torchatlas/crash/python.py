@@ -344,7 +344,7 @@ def inside(site: Site) -> Diagnosis | None:
         at = f" at `{code}`" if code else ""
         sentence = f"{site.subject} failed in its own code{at}: {text.format(*found.groups())}"
         sentence += f"; {told}" if told else ""
-        sentence += f"; it was given {given}" if given else ""
+        sentence += f"; it was given {given}" if given and not told else ""
         return Diagnosis("inside", sentence, {"code": code, "numbers": found.groups()})
     return None
 

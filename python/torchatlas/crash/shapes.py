@@ -67,7 +67,8 @@ def _broadcast_clash(site: Site, left: Value, right: Value, clashes: list[int]) 
         f"{site.subject} {verb} {shape_text(first.shape)} from {site.maker(first)} with {shape_text(second.shape)} "
         f"from {site.maker(second)}, but {told}"
     )
-    axes = [(value, len(value.shape) - axis) for axis in reversed(clashes) for value in (left, right)]
+    pairs = {(left.shape[-axis], right.shape[-axis]): axis for axis in clashes}  # equal pairs are told of once
+    axes = [(value, len(value.shape) - axis) for axis in reversed(pairs.values()) for value in (left, right)]
     sentence += origins(site, axes)
     target = [max(_size(left, axis), _size(right, axis)) for axis in range(rank, 0, -1)]
     remedies = _broadcast_remedies(site, left, right)
@@ -158,7 +159,8 @@ def _joined_clash(site: Site, first: Value, values: list[Value]) -> Diagnosis | 
             f"{site.subject} needs {rule}, got {shape_text(first.shape)} from {site.maker(first)} and "
             f"{shape_text(value.shape)} from {site.maker(value)}: {told}"
         )
-        sentence += origins(site, [(row, axis) for axis in clashes for row in (first, value)])
+        pairs = {(first.shape[axis], value.shape[axis]): axis for axis in reversed(clashes)}
+        sentence += origins(site, [(row, axis) for axis in reversed(pairs.values()) for row in (first, value)])
         shapes = tuple(tuple(row.shape) for row in values)
         assumptions = [_joined_like(site, pattern, values, free) for pattern in (first, value)]
         if site.name not in ("cat", "concat", "concatenate", "stack"):
@@ -343,8 +345,8 @@ def expand(site: Site) -> Diagnosis | None:
         asked = wanted[offset + axis]
         if asked not in (-1, size) and size != 1:
             sentence = (
-                f"{site.subject} can't expand {shape_text(data.shape)} to {shape_text(wanted)}: dimension {axis} is "
-                f"{size}, not 1 or {asked} {came_from(site, data, axis)}"
+                f"{site.subject} can't expand {shape_text(data.shape)} to {shape_text(wanted)}: dimension {axis} "
+                f"must be 1 or {asked}, got {size} {came_from(site, data, axis)}"
             )
             filled = [(data.shape[i - offset] if s == -1 else s) for i, s in enumerate(wanted)]
             facts = {"requested": tuple(wanted), "input": tuple(data.shape), "dimension": axis}

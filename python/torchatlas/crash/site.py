@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -111,7 +112,8 @@ class Site:
     def who(self, op: Op) -> str:
         """An operation as its reader knows it: torch's own modules stand for the operations inside them."""
         call = op.call
-        if is_torch_module(call.module) and call.index in self.name_of_call:
+        is_hook = op is self.op and self.is_in_hook
+        if is_torch_module(call.module) and not is_hook and call.index in self.name_of_call:
             return self.call_name(call)
         return f"`{self.node_of_op.get(op.index, op.name)}`"
 
@@ -130,7 +132,7 @@ class Site:
 
     def outer(self, value: Value) -> Value:
         """The value that came into the failing torch module, where the module itself made the given one of it."""
-        own = None if self.op is None or not is_torch_module(self.op.call.module) else self.op.call
+        own = None if self.op is None or self.own_module is None else self.op.call
         while own is not None and value.op is not None and value.op.call is own and value.op.reads:
             value = value.op.reads[0]
         return value
@@ -154,13 +156,32 @@ class Site:
     def called(self, call: Call) -> str:
         """Name of a module call with its class."""
         name = self.call_name(call)
-        return name if name.endswith(")") else f"{name} ({call.type})"
+        return name if name.endswith(")") or name == f"`{call.type}`" else f"{name} ({call.type})"
+
+    def sourced(self, value: Value) -> str:
+        """The shape of a value, and what it comes from."""
+        return f"{shape_text(self.outer(value).shape)} from {self.maker(value)}"
 
     @property
     def own_module(self) -> Any:
         """The torch module that the failing operation is the work of; None where it stands in the user's code."""
         module = None if self.op is None else self.op.call.module
-        return module if is_torch_module(module) else None
+        return module if is_torch_module(module) and not self.is_in_hook else None
+
+    @cached_property
+    def is_in_hook(self) -> bool:
+        """Whether the operation was called by a hook of the module rather than by its forward."""
+        module = None if self.op is None else self.op.call.module
+        if module is None or self.op is None or self.op.error is None:
+            return False
+        code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+        codes = []
+        trace = self.op.error.__traceback__
+        while trace is not None:
+            codes.append(trace.tb_frame.f_code)
+            trace = trace.tb_next
+        calling = [position for position, found in enumerate(codes) if found.co_name == "_call_impl"]
+        return bool(calling) and code is not None and code not in codes[calling[-1] :]
 
     def attribute(self, *names: str) -> str:
         """` (its `in_features`)` where the failing operation belongs to a torch module that has such an attribute."""

@@ -62,7 +62,7 @@ def _channels(
 ) -> Diagnosis:
     got = int(data.shape[axis])
     attribute = site.attribute("in_channels") or f" (its weight is {site.described(weight)})"
-    sentence = f"{site.subject} expects {expected} input channels{attribute}, got {got} {came_from(site, data, axis)}"
+    sentence = f"{site.subject} expects {expected} input channel{'s' * (expected != 1)}{attribute}, got {got} {came_from(site, data, axis)}"
     key = site.key_of(data)
     remedies = []
     fixed = _moved(data, axis, expected, rank)
@@ -88,13 +88,18 @@ def _channels(
 def _moved(data: Value, axis: int, expected: int, rank: int) -> tuple[str, Stub] | None:
     """The input with its last dimension as channels, where that is how many there are to be."""
     last = len(data.shape) - 1
-    if data.shape[last] != expected or last == axis:
+    if data.shape[last] != expected or last == axis or looks_channels_first(data.shape):
         return None
     shape = [*data.shape[:axis], data.shape[last], *data.shape[axis:last]]
     if rank == 1:
         return f".transpose({axis}, {last})", Stub.like(data, shape)
     order = ", ".join(map(str, [*range(axis), last, *range(axis, last)]))
     return f".permute({order})", Stub.like(data, shape)
+
+
+def looks_channels_first(shape: Any) -> bool:
+    """Whether (batch, a, b, b) speaks for channels in front, as square images have them."""
+    return len(shape) == 4 and shape[2] == shape[3] and shape[1] != shape[2]
 
 
 def _per_axis(given: Any, rank: int, default: int) -> list[int] | None:
