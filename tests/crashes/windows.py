@@ -85,7 +85,7 @@ class Gray(nn.Module):
     "conv",
     "conv.conv2d",
     "Gray conv",
-    "`conv` expects 1 input channels",
+    "`conv` expects 1 input channel (its `in_channels`)",
     "got 5 from the input `images` (5, 28, 28)",
     suggests="`.unsqueeze(1)` on its input would pass; tried",
 )
