@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import functools
 import linecache
 import re
 from collections.abc import Callable, Iterator
-from types import CodeType, MappingProxyType, TracebackType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 from torchatlas import graph as g
+from torchatlas.failures import failures_of
 from torchatlas.flops import count_flops
 from torchatlas.functions import argument_names
 from torchatlas.memory import covers, overlaps
+from torchatlas.names import Names
+from torchatlas.places import line_of, raised_at
 from torchatlas.record import Call, Failed, Nested, Op, Place, Record, Value
 from torchatlas.structure import Template
 
@@ -291,82 +293,6 @@ class _Builder:
         return None if caller is None else self._source(caller.place)
 
 
-class Names:
-    """Gives out names: unique among nodes and calls together, and stable from trace to trace."""
-
-    def __init__(self, record: Record) -> None:
-        self._taken: set[str] = set()
-        self._next: dict[str, int] = {}
-        self._calls: dict[int, str] = {}
-        self._module_names = frozenset(name for name in record.modules if name)
-        self._title_numbers: dict[tuple[str, str], dict[int, int]] = {}
-        self._times: dict[str, int] = {}
-        self._owned = frozenset(record.owned)
-        for call in record.calls:
-            self.add_call(call)
-
-    def add_call(self, call: Call) -> None:
-        """Give the next module call its name."""
-        base = self._call_base(call)
-        self._times[base] = self._times.get(base, 0) + 1
-        name = base if self._times[base] == 1 else f"{base}:{self._times[base]}"
-        self._calls[call.index] = name
-        self._taken.add(name)
-
-    def _call_base(self, call: Call) -> str:
-        if call.fqn == "" or call.parent is None:
-            return call.type
-        if call.fqn is not None:
-            return call.fqn
-        prefix = self._prefix(call.parent)
-        known = self._title_numbers.setdefault((prefix, call.type), {})
-        return f"{prefix}{call.type}_{known.setdefault(id(call.module), len(known))}"
-
-    def _prefix(self, call: Call) -> str:
-        return "" if call.index <= 0 else self._calls[call.index] + "."
-
-    def call(self, call: Call) -> str:
-        """Name of a module call."""
-        return self._calls[call.index]
-
-    def op(self, op: Op) -> str:
-        """Name of an operation: its call's name, a dot, its plain name, a number from the second on."""
-        base = self._prefix(op.call) + op.name
-        number = self._next.get(base, 0)
-        name = base if number == 0 else f"{base}_{number}"
-        while name in self._taken or name in self._module_names or name in self._owned:
-            number += 1
-            name = f"{base}_{number}"
-        self._next[base] = number + 1
-        self._taken.add(name)
-        return name
-
-    def leaf(self, kind: str, path: str | None) -> str:
-        """Name of an input, parameter, buffer or constant."""
-        if kind == "constant" or path is None:
-            number = self._next.get("constant", 0)
-            name = "constant" if number == 0 else f"constant_{number}"
-            while name in self._taken or name in self._module_names or name in self._owned:
-                number += 1
-                name = f"constant_{number}"
-            self._next["constant"] = number + 1
-            self._taken.add(name)
-            return name
-        return self._claim(path, "[in]" if kind == "input" else "", reserved=kind == "input")
-
-    def output(self, path: str) -> str:
-        """Name of an output."""
-        return self._claim(path, "[out]", reserved=True)
-
-    def _claim(self, path: str, mark: str, *, reserved: bool) -> str:
-        """The path itself; with a mark where a module, parameter or other node is called the same."""
-        name = path
-        while name in self._taken or (reserved and (name in self._module_names or name in self._owned)):
-            name += mark or "[leaf]"
-        self._taken.add(name)
-        return name
-
-
 def values_in(out: Any) -> Iterator[Value]:
     """Values in a packed result, in order."""
     if isinstance(out, Value):
@@ -465,68 +391,8 @@ def _common_call(one: Call, other: Call) -> Call:
     return one if call is None else call
 
 
-@functools.lru_cache(maxsize=8192)
-def line_of(code: CodeType, instruction: int) -> int:
-    """Line number of an instruction of some code."""
-    for start, end, line in code.co_lines():
-        if line is not None and start <= instruction < end:
-            return line
-    return code.co_firstlineno
-
-
-def failures_of(record: Record) -> list[Failed]:
-    """What ended the forward; with what the run went past before, where it was to do so."""
-    last = None if record.failures else last_failure(record)
-    return list(record.failures) if last is None else [last]
-
-
-def last_failure(record: Record) -> Failed | None:
-    """What ended the forward; None if it ran through."""
-    if record.error is None:
-        return None
-    op = failed_op(record)
-    return Failed(record.error, op, op.call if op is not None else innermost_failed_call(record))
-
-
 def _enclosing(call: Call | None) -> Iterator[Call]:
     """A module call and those that enclose it, innermost first."""
     while call is not None and call.index >= 0:
         yield call
         call = call.parent
-
-
-def failed_op(record: Record) -> Op | None:
-    """The operation whose exception ended the forward, or was the cause of the one that did."""
-    failed = {id(op.error): op for op in record.ops if op.error is not None}
-    error = record.error
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        if id(error) in failed:
-            return failed[id(error)]
-        seen.add(id(error))
-        error = error.__cause__ or error.__context__
-    last = record.ops[-1] if record.ops else None
-    if record.error is not None and last is not None and last.error is not None and _tells_of(record.error, last.error):
-        return last
-    return None
-
-
-def _tells_of(error: BaseException, inner: BaseException) -> bool:
-    """Whether an exception repeats another's message: TorchScript raises a new one with the old one's text."""
-    text = str(inner).strip()
-    return bool(text) and text.splitlines()[0] in str(error)
-
-
-def innermost_failed_call(record: Record) -> Call | None:
-    """The innermost call that the final exception passed through."""
-    return next((call for call in reversed(record.calls) if call.error is record.error), None)
-
-
-def raised_at(trace: TracebackType | None, is_internal: Callable[[CodeType], bool]) -> tuple[CodeType, int] | None:
-    """The innermost line of the user's code that an exception passed through."""
-    found = None
-    while trace is not None:
-        if not is_internal(trace.tb_frame.f_code):
-            found = trace.tb_frame.f_code, trace.tb_lineno
-        trace = trace.tb_next
-    return found

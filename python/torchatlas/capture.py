@@ -14,7 +14,8 @@ import torch
 from torch import nn
 
 from torchatlas.arguments import named_arguments
-from torchatlas.builder import Names, values_in
+from torchatlas.builder import values_in
+from torchatlas.names import Names
 from torchatlas.record import Call, Op, Record
 from torchatlas.structure import Template, put_together, take_apart, walk
 from torchatlas.tracer import Tracer

@@ -18,7 +18,7 @@ from torch import nn
 
 from torchatlas.builder import values_in
 from torchatlas.record import Context, Nested, Op, Record, Value
-from torchatlas.replay import under
+from torchatlas.settings import under
 from torchatlas.slicing import Memories, Moment, Slice, slice_record
 from torchatlas.structure import Template, put_together, take_apart
 

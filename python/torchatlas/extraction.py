@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from torchatlas.bits import all_same
-from torchatlas.builder import line_of
 from torchatlas.cut import Cut, CutMaker, Point, Request
+from torchatlas.places import line_of
 from torchatlas.query import is_pattern
 from torchatlas.record import Op, Record, Value
-from torchatlas.replay import Replay, under
+from torchatlas.replay import Replay
+from torchatlas.settings import under
 from torchatlas.slicing import Moment
 from torchatlas.state import Preserved
 from torchatlas.structure import put_together, walk

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from torchatlas.modes import DispatchMode
 from torchatlas.record import Nested, Op, Record, Value
 
 _COUNTED = frozenset((
@@ -58,17 +58,13 @@ def _count(op: Op) -> int | None:
     return counter.flops
 
 
-class _Counter(TorchDispatchMode):
+class _Counter(DispatchMode):
     """Adds up the formulas of the operators that run under it."""
 
     def __init__(self, registry: Any) -> None:
         super().__init__()
         self.registry = registry
         self.flops = 0
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False  # else torch imports its compiler
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))

@@ -10,9 +10,10 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchatlas.builder import Names, values_in
+from torchatlas.builder import values_in
 from torchatlas.capture import only_tensor, split_call_number
 from torchatlas.cut import Point, as_template
+from torchatlas.names import Names
 from torchatlas.record import Op
 from torchatlas.replay import Replacement
 from torchatlas.structure import put_together, take_apart, walk

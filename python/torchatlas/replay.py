@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
 
-from torchatlas.attention import set_attention_flags
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
 from torchatlas.record import Context, Nested, Op, Record, Value
+from torchatlas.settings import under
 from torchatlas.sizes import Sizes
-from torchatlas.state import Preserved, set_random_states, storage_key
+from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart
+from torchatlas.tensors import storage_key
 
 Replacement = tuple[list[Value], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]
 """Values, and a function that gives the tensors to put in their place for those there are."""
@@ -250,27 +251,3 @@ def _unpack(arg: Any, get: Callable[[Value], torch.Tensor]) -> Any:
     if cls is Nested:
         return put_together(arg.template, get)
     return arg
-
-
-@contextlib.contextmanager
-def under(context: Context) -> Iterator[None]:
-    """Run under the settings that an operation ran under."""
-    with contextlib.ExitStack() as stack:
-        if context.inference != torch.is_inference_mode_enabled():
-            stack.enter_context(torch.inference_mode(context.inference))
-        stack.enter_context(torch.set_grad_enabled(context.grad))
-        enabled = {device: (dtype, cache) for device, dtype, cache in context.autocast}
-        devices = ["cpu", *(["cuda"] if torch.cuda.is_initialized() else [])]
-        for device in devices:
-            if device in enabled:
-                dtype, cache = enabled[device]
-                stack.enter_context(torch.autocast(device, dtype=dtype, cache_enabled=cache))
-            elif torch.is_autocast_enabled(device):
-                stack.enter_context(torch.autocast(device, enabled=False))
-        before = torch.get_default_dtype()
-        if before is not context.dtype:
-            torch.set_default_dtype(context.dtype)
-            stack.callback(torch.set_default_dtype, before)
-        if context.attention:
-            stack.callback(set_attention_flags, set_attention_flags(context.attention))
-        yield

@@ -9,18 +9,8 @@ from typing import Any
 
 import torch
 
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
-
-
-def storage_key(tensor: torch.Tensor) -> int | None:
-    """Address of the tensor's storage object; None for tensors without one (sparse, nested)."""
-    try:
-        if type(tensor) in _PLAIN:
-            return tensor.untyped_storage()._cdata
-        with torch._C.DisableTorchFunctionSubclass():
-            return tensor.untyped_storage()._cdata
-    except (NotImplementedError, RuntimeError):
-        return None
+from torchatlas.settings import set_thread_settings, thread_settings
+from torchatlas.tensors import storage_key
 
 
 def random_states() -> dict[str, Any]:
@@ -47,27 +37,6 @@ def set_random_states(states: dict[str, Any]) -> None:
             torch.cuda.set_rng_state(state, name)
 
 
-def _settings() -> tuple[Any, ...]:
-    """Thread-local settings that a forward, or an interruption of a `with` block in it, may leave changed."""
-    autocast = tuple((d, torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _autocast_devices())
-    return torch.is_grad_enabled(), torch.get_default_dtype(), autocast
-
-
-def _set_settings(settings: tuple[Any, ...]) -> None:
-    grad, dtype, autocast = settings
-    torch._C._set_grad_enabled(grad)
-    if torch.get_default_dtype() is not dtype:
-        torch.set_default_dtype(dtype)
-    for device, enabled, autocast_dtype in autocast:
-        if torch.is_autocast_enabled(device) != enabled or torch.get_autocast_dtype(device) != autocast_dtype:
-            torch.set_autocast_enabled(device, enabled)
-            torch.set_autocast_dtype(device, autocast_dtype)
-
-
-def _autocast_devices() -> tuple[str, ...]:
-    return ("cpu", "cuda") if torch.cuda.is_initialized() else ("cpu",)
-
-
 class Preserved:
     """What a forward has changed so far, as it was before; `restore()` puts it back.
 
@@ -78,7 +47,7 @@ class Preserved:
 
     def __init__(self) -> None:
         self.random = random_states()
-        self._settings = _settings()
+        self._settings = thread_settings()
         self._leaves: list[torch.Tensor] = []
         self._keys: set[int] | None = None
         self._memory: dict[int, tuple[Any, Any, list[tuple[torch.Tensor, int]]]] = {}
@@ -149,7 +118,7 @@ class Preserved:
             set_random_states(self.random)
             for generator, state in self._generators.values():
                 generator.set_state(state)
-        _set_settings(self._settings)
+        set_thread_settings(self._settings)
 
     def _restore_tensors(self) -> None:
         with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch(), torch.no_grad():

@@ -20,12 +20,14 @@ from torchatlas.builder import build_graph, values_in
 from torchatlas.cut import Cut, Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
+from torchatlas.places import is_internal_code
 from torchatlas.record import Call, Op, Record, Value
 from torchatlas.replace import replacement
-from torchatlas.replay import Replacement, Replay, under
+from torchatlas.replay import Replacement, Replay
+from torchatlas.settings import under
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart, walk
-from torchatlas.tracer import Tracer, is_internal_code
+from torchatlas.tracer import Tracer
 
 OnError = Literal["raise", "keep"]
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
+from types import BuiltinFunctionType, FunctionType
 from typing import Any, Protocol
 
 import torch
@@ -22,14 +22,13 @@ import torch.autograd.forward_ad as forward_ad
 from torch import nn
 from torch._C._functorch import peek_interpreter_stack
 from torch.nn.modules.lazy import LazyModuleMixin
-from torch.nn.parameter import UninitializedTensorMixin  # type: ignore[attr-defined] # missing in torch's stub
-from torch.overrides import TorchFunctionMode
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
-from torchatlas.attention import attention_flags
-from torchatlas.functions import SILENT_WRITERS, Function, Writes, describe
+from torchatlas.functions import Function, Writes
+from torchatlas.members import attribute_path, named_modules, roots
+from torchatlas.modes import Functions, Gap, Watch
+from torchatlas.places import place
 from torchatlas.record import (
     NOTHING,
     Call,
@@ -39,26 +38,20 @@ from torchatlas.record import (
     Memory,
     Nested,
     Op,
-    Place,
     Record,
     Value,
     Write,
 )  # fmt: skip
-from torchatlas.state import Preserved, storage_key
+from torchatlas.settings import attention_flags, current_context
+from torchatlas.state import Preserved
 from torchatlas.structure import take_apart, walk
+from torchatlas.tensors import describe_tensor, geometry_of, storage_key
 
 _Tensor, _Parameter = torch.Tensor, nn.Parameter
 _ATOMS = frozenset((
     int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size, type(...), complex, bytes,
     torch.memory_format, torch.layout, BuiltinFunctionType, FunctionType, type,
 ))  # fmt: skip
-_OWN_FOLDER = __file__.rpartition("tracer.py")[0]
-_TORCH_FOLDER = torch.__file__.rpartition("__init__.py")[0]
-_is_internal: dict[Any, bool] = {}
-_grad_enabled = torch.is_grad_enabled
-_inference_enabled = torch.is_inference_mode_enabled
-_any_autocast = torch._C._is_any_autocast_enabled
-_default_dtype = torch.get_default_dtype
 _functions_len, _functions_push, _functions_pop = (
     torch._C._len_torch_function_stack, torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack,
 )  # fmt: skip
@@ -132,8 +125,8 @@ class Tracer:
     def _survey(self) -> frozenset[tuple[type, str]]:
         """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
         methods: set[tuple[type, str]] = set()
-        for prefix, root in _roots(self.model, self.target):
-            for name, module in _named_modules(root, prefix):
+        for prefix, root in roots(self.model, self.target):
+            for name, module in named_modules(root, prefix):
                 self._paths.setdefault(id(module), name)
                 is_lazy = isinstance(module, LazyModuleMixin)
                 for method in ("forward", "initialize_parameters") if is_lazy else ("forward",):
@@ -187,7 +180,7 @@ class Tracer:
         self._depths = _functions_len(), _dispatch_len()
         self._preserved = preserved = Preserved()
         self.record.rng = dict(preserved.random)
-        self.record.context = self._context()
+        self.record.context = self._settings()
         for tensor, _ in self._owned.values():
             preserved.add_leaf(tensor)
         with torch._C.DisableTorchFunction():
@@ -209,8 +202,8 @@ class Tracer:
             stance = torch.compiler.set_stance("force_eager")
             self._undo.append(lambda: stance.__exit__(None, None, None))
         patches.add(self)
-        self._gap = _Gap(self)
-        self._mode = _Functions(self)
+        self._gap = Gap(self)
+        self._mode = Functions(self)
         _functions_push(self._mode)
         _dispatch_push(self._gap)
 
@@ -268,10 +261,10 @@ class Tracer:
         value.ref = weakref.ref(tensor)
         cls = type(tensor)
         if cls is _Tensor or cls is _Parameter:
-            _describe_tensor(value, tensor)
+            describe_tensor(value, tensor)
         else:
             with torch._C.DisableTorchFunctionSubclass():
-                _describe_tensor(value, tensor)
+                describe_tensor(value, tensor)
         self._values[id(tensor)] = value
         if self._by_storage is not None:
             self._index(value, tensor)
@@ -296,7 +289,7 @@ class Tracer:
         for value, geometry in reversed(self._by_storage.get(key, ()) if key is not None else ()):
             if value.dtype == tensor.dtype:
                 return self._hidden_view(tensor, value, geometry)
-        path = self._attribute_path(tensor)
+        path = attribute_path(self.model, self.target, tensor)
         value = self._leaf("constant", path, tensor)
         if path is None:
             value.note = "came from outside torch"
@@ -344,7 +337,7 @@ class Tracer:
         if base.ref is None and source is not None:
             self._adopt(base, source)
         op = Op(
-            len(self.record.ops), func, "alias", "alias", self._stack[-1] if self._stack else _NO_CALL, self._context()
+            len(self.record.ops), func, "alias", "alias", self._stack[-1] if self._stack else _NO_CALL, self._settings()
         )
         op.args, op.reads, op.status = (base, *rest), [base], "ok"
         if self.record.writes and source is not None:
@@ -353,22 +346,6 @@ class Tracer:
         op.out = value
         self.record.ops.append(op)
         return self._adopt(value, tensor)
-
-    def _attribute_path(self, tensor: torch.Tensor) -> str | None:
-        """Where in the model's modules a tensor is kept as a plain attribute; None if nowhere."""
-        for name, module in _modules(self.model, self.target):
-            for attribute, kept in vars(module).items():
-                if kept is tensor:
-                    return f"{name}.{attribute}" if name else attribute
-                if attribute.startswith("_") and attribute in _MODULE_INTERNALS:
-                    continue
-                if isinstance(kept, (list, tuple, dict)) or (
-                    hasattr(kept, "__dict__") and not isinstance(kept, nn.Module)
-                ):
-                    for path, found in walk(kept, f"{name}.{attribute}" if name else attribute):
-                        if found is tensor:
-                            return path
-        return None
 
     # Operations
 
@@ -382,7 +359,7 @@ class Tracer:
         popped = None
         try:
             stack = self._stack
-            op = Op(len(record.ops), func, info.name, level, stack[-1] if stack else _NO_CALL, self._context())
+            op = Op(len(record.ops), func, info.name, level, stack[-1] if stack else _NO_CALL, self._settings())
             tensors: list[Any] = []
             reads, values = op.reads, self._values
             packed = []
@@ -402,7 +379,7 @@ class Tracer:
                 op.kwargs = {key: self._pack(arg, reads, tensors) for key, arg in kwargs.items()}
             if record.writes and tensors:
                 op.memory = self._memory_of(tensors, reads)
-            op.place = op.call.place if op.call.is_torch else _place()
+            op.place = op.call.place if op.call.is_torch else place(_RUN)
             if info.is_attention:
                 op.context = op.context._replace(attention=attention_flags())
             depth = _dispatch_len()
@@ -535,7 +512,7 @@ class Tracer:
     def _watched(self, func: Any, args: Any, kwargs: Any) -> tuple[Any, set[int | None]]:
         """Run a function under the eyes of a dispatch mode that notes what is written."""
         assert self._preserved is not None
-        watch = _Watch(self._preserved)
+        watch = Watch(self._preserved)
         depth = _dispatch_len()
         try:
             _dispatch_push(watch)
@@ -658,19 +635,8 @@ class Tracer:
             if found == key:
                 op.memory[position] = (found, count, geometry_of(result))
 
-    def _context(self) -> Context:
-        last = self._last_context
-        if (
-            last is not None
-            and last.grad is _grad_enabled()
-            and last.inference is _inference_enabled()
-            and last.dtype is _default_dtype()
-            and not _any_autocast()
-            and not last.autocast
-        ):
-            return last
-        autocast = _autocast_state() if _any_autocast() else ()
-        self._last_context = Context(_grad_enabled(), _inference_enabled(), autocast, _default_dtype())
+    def _settings(self) -> Context:
+        self._last_context = current_context(self._last_context)
         return self._last_context
 
     # Module calls and autograd Functions
@@ -732,7 +698,7 @@ class Tracer:
             return out
         self.busy += 1
         try:
-            op = Op(len(self.record.ops), _same, "assumed", "module", call, self._context())
+            op = Op(len(self.record.ops), _same, "assumed", "module", call, self._settings())
             op.reads, op.args, op.place, op.note = (
                 list(call.reads),
                 tuple(call.reads),
@@ -765,7 +731,7 @@ class Tracer:
                     call.reads.extend([self._value_of(tensor) for _, tensor in walk(arg)])
         finally:
             self.busy -= 1
-        call.place = parent.place if parent is not None and parent.is_torch else _place()
+        call.place = parent.place if parent is not None and parent.is_torch else place(_RUN)
         call.is_torch = type(module).__module__.startswith("torch.nn.")
         record.calls.append(call)
         return call
@@ -775,7 +741,7 @@ class Tracer:
         self.busy += 1
         try:
             tensors: list[Any] = []
-            op = Op(len(self.record.ops), _same, "identity", "module", call, self._context())
+            op = Op(len(self.record.ops), _same, "identity", "module", call, self._settings())
             op.args = (self._pack(out, op.reads, tensors),)
             if not tensors:
                 return out
@@ -798,142 +764,6 @@ class Tracer:
         return self.operation(info, run, args, kwargs, "opaque")
 
 
-class _Functions(TorchFunctionMode):
-    """Sees every call through torch's Python API."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        super().__init__()
-        self.tracer = tracer
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        tracer = self.tracer
-        info = describe(func)
-        if info.is_metadata or tracer.busy:
-            return func(*args, **kwargs) if kwargs else func(*args)
-        return tracer.operation(info, func, args, kwargs or {}, "function")
-
-
-class _DispatchMode(TorchDispatchMode):
-    """A dispatch mode that torch leaves as it is: by default it would import its compiler, which takes seconds."""
-
-    supports_higher_order_operators = True
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        return False
-
-
-class _Gap(_DispatchMode):
-    """Sees what runs at the dispatcher outside any recorded function."""
-
-    def __init__(self, tracer: Tracer) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.tracer = tracer
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        tracer = self.tracer
-        if tracer.busy:
-            return func(*args, **(kwargs or {}))
-        return tracer.operation(describe(func), func, args, kwargs or {}, "dispatch")
-
-
-class _Watch(_DispatchMode):
-    """Notes what operators write into, and has it kept before."""
-
-    def __init__(self, preserved: Preserved) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.preserved = preserved
-        self.written: set[int | None] = set()
-        self.error: BaseException | None = None
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        kwargs = kwargs or {}
-        schema = getattr(func, "_schema", None)
-        if schema is not None:
-            for tensor in written_by(schema, args, kwargs):
-                self.preserved.before_write(tensor)
-                self.written.add(storage_key(tensor))
-        try:
-            return func(*args, **kwargs)
-        except BaseException as error:
-            self.error = error
-            raise
-
-
-def written_by(schema: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
-    """Tensors among an operator's arguments that it writes into."""
-    silent = SILENT_WRITERS.get(schema.name)
-    if silent is not None:
-        positions, training = silent
-        if len(args) > training and args[training]:
-            return [args[position] for position in positions if isinstance(args[position], _Tensor)]
-        return []
-    if not schema.is_mutable:
-        return []
-    found: list[torch.Tensor] = []
-    for position, argument in enumerate(schema.arguments):
-        if argument.alias_info is not None and argument.alias_info.is_write:
-            given = args[position] if position < len(args) else kwargs.get(argument.name)
-            found.extend(tensor for _, tensor in walk(given))
-    return found
-
-
-def _describe_tensor(value: Value, tensor: torch.Tensor) -> None:
-    value.dtype = tensor.dtype
-    value.device = tensor.device
-    value.requires_grad = tensor.requires_grad
-    try:
-        value.shape = tensor.shape
-    except RuntimeError:  # nested tensors have no shape, uninitialised parameters neither
-        value.shape = None
-
-
-def geometry_of(tensor: torch.Tensor) -> Geometry | None:
-    """Where in its storage a tensor lies, in elements; None for tensors that are not strided."""
-    if type(tensor) not in (_Tensor, _Parameter):
-        with torch._C.DisableTorchFunctionSubclass():
-            return _geometry(tensor)
-    return _geometry(tensor)
-
-
-def _geometry(tensor: torch.Tensor) -> Geometry | None:
-    if tensor.layout is not torch.strided or tensor.is_nested or isinstance(tensor, UninitializedTensorMixin):
-        return None
-    offset: Any = tensor.storage_offset()  # torch says that it may be symbolic
-    return Geometry(offset, tuple(tensor.shape), tensor.stride(), tensor.element_size())
-
-
-def _autocast_state() -> tuple[tuple[str, Any, bool], ...]:
-    devices = ["cpu", *(["cuda"] if torch.cuda.is_initialized() else [])]
-    enabled = [device for device in devices if torch.is_autocast_enabled(device)]
-    return tuple((d, torch.get_autocast_dtype(d), torch.is_autocast_cache_enabled()) for d in enabled)
-
-
-def is_internal_code(code: CodeType) -> bool:
-    """Whether code is torch's or ours, so that no line of it is the user's."""
-    found = _is_internal.get(code)
-    if found is None:
-        found = _is_internal[code] = code.co_filename.startswith((_TORCH_FOLDER, _OWN_FOLDER))
-    return found
-
-
-def _place() -> Place | None:
-    """The innermost line of code that is neither torch's nor ours; None where the forward is all torch's."""
-    frame: FrameType | None = sys._getframe(2)
-    while frame is not None:
-        code = frame.f_code
-        is_internal = _is_internal.get(code)
-        if not (is_internal_code(code) if is_internal is None else is_internal):
-            return code, frame.f_lasti
-        if code is _RUN:
-            return None
-        frame = frame.f_back
-    return None
-
-
-_RUN = Tracer.run.__code__
-
-
 def _asks_inplace(info: Function, args: Any, kwargs: Any) -> bool:
     position = info.inplace
     return (args[position] if len(args) > position else kwargs.get("inplace")) is True
@@ -945,41 +775,4 @@ def _same(value: Any) -> Any:
 
 _IDENTITY = Function(_same)
 _NO_CALL = Call(-1, None, None, "", None, 0)
-_MODULE_INTERNALS = frozenset(vars(nn.Module()))
-
-
-def _modules(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
-    return [row for prefix, root in _roots(model, target) for row in _named_modules(root, prefix)]
-
-
-def _named_modules(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
-    """What `root.named_modules()` gives, in its order, without its recursion."""
-    found: list[tuple[str, nn.Module]] = []
-    seen: set[int] = set()
-    todo: list[tuple[str, nn.Module]] = [(prefix, root)]
-    while todo:
-        name, module = todo.pop()
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
-        found.append((name, module))
-        dot = name + "." if name else ""
-        todo.extend([(dot + key, child) for key, child in reversed(module._modules.items()) if child is not None])
-    return found
-
-
-def _roots(model: Any, target: Any) -> list[tuple[str, nn.Module]]:
-    """Modules whose parts are to have names: the model, or what a traced function closes over."""
-    if isinstance(model, nn.Module):
-        return [("", model)]
-    names = getattr(getattr(target, "__code__", None), "co_freevars", ())
-    cells = zip(names, getattr(target, "__closure__", None) or (), strict=True)
-    found = [(name, cell.cell_contents) for name, cell in cells if isinstance(_contents_of(cell), nn.Module)]
-    return found
-
-
-def _contents_of(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a cell that is still empty
-        return None
+_RUN = Tracer.run.__code__

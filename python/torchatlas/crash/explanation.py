@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from types import CodeType, MappingProxyType
 from typing import Any
 
-from torchatlas.builder import failures_of
 from torchatlas.crash import kinds, layers, products, python, shapes, windows
 from torchatlas.crash.diagnosis import Diagnosis, Remedy
 from torchatlas.crash.site import Frame, Site, dtype_text, shape_text
 from torchatlas.crash.trial import passes, succeeds
+from torchatlas.failures import failures_of
 from torchatlas.graph import Failure, Graph
 from torchatlas.record import Failed, Record, Value
 

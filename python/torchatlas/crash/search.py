@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable
 from types import CodeType
 
-from torchatlas.builder import last_failure
 from torchatlas.crash.past import Key, Past, key_of
+from torchatlas.failures import last_failure
 from torchatlas.record import Record
 
 _FAILURES_MAX = 24

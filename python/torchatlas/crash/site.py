@@ -11,8 +11,9 @@ from typing import Any
 
 import torch
 
-from torchatlas.builder import line_of, values_in
+from torchatlas.builder import values_in
 from torchatlas.functions import argument_names
+from torchatlas.places import line_of
 from torchatlas.record import Call, Nested, Op, Record, Value
 
 Frame = tuple[CodeType, int, Mapping[str, Any]]
