@@ -88,11 +88,10 @@ class Memories:
         """The key of a value's storage and where it lies in there; None where nothing is written while it is read."""
         return self._by_value.get(id(value), (None, None))
 
-    def is_written_by(self, value: Value, ops: Iterable[int], start: int) -> bool:
+    def is_written_by(self, value: Value, ops: set[int], start: int) -> bool:
         """Whether one of some operations, not before `start`, writes into the storage of a value."""
         key, _ = self.of(value)
-        wanted = set(ops)
-        return any(write.op.index >= start and write.op.index in wanted for write in self.writes.get(key, ()))
+        return any(write.op.index >= start and write.op.index in ops for write in self.writes.get(key, ()))
 
 
 class _Slicer:
@@ -103,6 +102,9 @@ class _Slicer:
         self.by_value: dict[int, list[int]] = {}
         for position, moment in enumerate(given):
             self.by_value.setdefault(id(moment.value), []).append(position)
+        self.by_key: dict[Any, list[int]] = {}
+        for position, moment in enumerate(given):
+            self.by_key.setdefault(self.memories.of(moment.value)[0], []).append(position)
         self.ignored: set[int] = set()
         self.flags: dict[int, list[Op]] = {}
         self.backwards: list[Op] = []
@@ -212,24 +214,26 @@ class _Slicer:
             if is_usable and best[1] <= self.given[position].time <= count:
                 best = position, self.given[position].time
         if best[0] is None and key is not None:
-            for position, moment in enumerate(self.given):
+            for position in self.by_key.get(key, ()):
+                moment = self.given[position]
                 is_usable = position != skipped and position not in self.ignored
                 if not is_usable or not value.made < moment.time <= count:
                     continue
-                other_key, other = self.memories.of(moment.value)
-                is_same = other_key == key and other == geometry and other is not None
+                _, other = self.memories.of(moment.value)
+                is_same = other == geometry and other is not None
                 if is_same and moment.value.dtype == value.dtype and self._is_write(moment, key, geometry, value.made):
                     best = position, moment.time
         return best
 
     def _injected(self, value: Value, start: int, count: int, key: Any, geometry: Geometry | None) -> Iterator[int]:
         """What is given that is the result of a write into memory which a value shows, too."""
-        for position, moment in enumerate(self.given):
-            is_usable = key is not None and position not in self.ignored and moment.value is not value
+        for position in self.by_key.get(key, ()) if key is not None else ():
+            moment = self.given[position]
+            is_usable = position not in self.ignored and moment.value is not value
             if not is_usable or not start < moment.time <= count:
                 continue
-            other_key, other = self.memories.of(moment.value)
-            if other_key == key and _may_touch(other, geometry) and self._is_write(moment, key, geometry, start):
+            _, other = self.memories.of(moment.value)
+            if _may_touch(other, geometry) and self._is_write(moment, key, geometry, start):
                 yield position
 
     def _is_write(self, moment: Moment, key: Any, geometry: Geometry | None, start: int) -> bool:
