@@ -305,6 +305,14 @@ class BatchLoss(nn.Module):
         return F.cross_entropy(logits.flatten(0, 1), labels)  # fails: labels_that_were_not_flattened
 
 
-@crash("target", "cross_entropy", "BatchLoss", "(6, 5) from `flatten` have 6", "(2,) from the input `labels` has 2", "6 = 2·3", error=ValueError)
+@crash(
+    "target",
+    "cross_entropy",
+    "BatchLoss",
+    "(6, 5) from `flatten` have 6",
+    "(2,) from the input `labels` has 2",
+    "6 = 2·3",
+    error=ValueError,
+)
 def labels_that_were_not_flattened():
     return BatchLoss(), (torch.randn(2, 3, 5), torch.tensor([0, 1]))

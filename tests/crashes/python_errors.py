@@ -252,7 +252,9 @@ class Hooked(nn.Module):
         return self.fc(x)
 
 
-@crash("broadcast", "fc.add", "Hooked fc", "`fc.add` combines (2, 2) from `fc` with (3,) from", "dimension 1 is 2 and 3")
+@crash(
+    "broadcast", "fc.add", "Hooked fc", "`fc.add` combines (2, 2) from `fc` with (3,) from", "dimension 1 is 2 and 3"
+)
 def hook_with_a_clash():
     return Hooked(), torch.randn(2, 4)
 

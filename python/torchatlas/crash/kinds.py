@@ -456,7 +456,11 @@ def interrupted(site: Site) -> Diagnosis | None:
         return None
     last = last_finished(site)
     count = sum(op.status == "ok" for op in site.record.ops)
-    where = f"Interrupted in {site.subject}" if site.op is not None or site.call is not None else "Interrupted before the forward began"
+    where = (
+        f"Interrupted in {site.subject}"
+        if site.op is not None or site.call is not None
+        else "Interrupted before the forward began"
+    )
     operations = f"{count} operation{'s' * (count != 1)}"
     after = "" if last is None else f", after {operations}; the last to finish was {site.who(last)}"
     return Diagnosis("interrupt", f"{where}{after}", {"finished": count})

@@ -14,7 +14,7 @@ from torch import nn
 
 from torchatlas.builder import values_in
 from torchatlas.crash.diagnosis import Diagnosis
-from torchatlas.crash.site import Frame, Site, is_torch_module, shape_text
+from torchatlas.crash.site import Frame, Site, forward_code, is_torch_module, shape_text
 from torchatlas.record import Call, Value
 from torchatlas.structure import walk
 
@@ -58,18 +58,14 @@ def _is_inside(site: Site, call: Call) -> bool:
         return bool(site.frames)
     if "forward" not in site.message.partition("()")[0]:
         return True
-    code = _forward_code(call)
+    code = forward_code(call.module)
     entered = sum(frame[0] is code for frame in site.frames)
     opened = 0
     opening: Call | None = call
     while opening is not None:  # callers of the same class have run the same code
-        opened += _forward_code(opening) is code
+        opened += opening.module is not None and forward_code(opening.module) is code
         opening = opening.parent
     return code is not None and entered >= opened
-
-
-def _forward_code(call: Call) -> Any:
-    return getattr(inspect.unwrap(type(call.module).forward), "__code__", None) if call.module is not None else None
 
 
 def _signature(call: Call, site: Site) -> str:

@@ -173,9 +173,9 @@ class Site:
     def is_in_hook(self) -> bool:
         """Whether the operation was called by a hook of the module rather than by its forward."""
         module = None if self.op is None else self.op.call.module
-        if module is None or self.op is None or self.op.error is None:
+        if not is_torch_module(module) or self.op is None or self.op.error is None:
             return False
-        code = getattr(inspect.unwrap(type(module).forward), "__code__", None)
+        code = forward_code(module)
         codes = []
         trace = self.op.error.__traceback__
         while trace is not None:
@@ -207,6 +207,12 @@ class Site:
         """Line of the user's code that called the operation."""
         place = None if self.op is None else self.op.place
         return None if place is None else line_of(*place)
+
+
+def forward_code(module: Any) -> CodeType | None:
+    """Code of a module's forward; None where it is not written in Python."""
+    owner = next((cls for cls in type(module).__mro__ if "forward" in vars(cls)), None)
+    return None if owner is None else getattr(inspect.unwrap(vars(owner)["forward"]), "__code__", None)
 
 
 def is_torch_module(module: Any) -> bool:
