@@ -215,7 +215,8 @@ def _stable(graph: Graph) -> Graph:
         )
 
     sources = tuple(dataclasses.replace(source, file=_stable_path(source.file)) for source in graph.sources)
-    return dataclasses.replace(graph, nodes=stripped(graph.nodes), calls=stripped(graph.calls), sources=sources)
+    rows = {"nodes": stripped(graph.nodes), "calls": stripped(graph.calls)}
+    return dataclasses.replace(graph, **rows, sources=sources, report="")  # the report names versions and paths
 
 
 def _stable_path(file: str) -> str:

@@ -120,6 +120,7 @@ function toGraph(raw) {
     outputs: raw.outputs,
     error: errors[0] ?? null,
     errors,
+    report: raw.report ?? "",
     coverage: raw.coverage,
     proof: raw.proof,
   };

@@ -45,6 +45,7 @@
  * @property {number[]} outputs
  * @property {Failure | null} error
  * @property {Failure[]} errors all failures, the first is `error`
+ * @property {string} report the failures as a Markdown report, to be copied; "" where there are none
  * @property {{operations: number, nodes: number, opaque: number, outside: number}} coverage
  * @property {{status: "passed"|"failed"|"not_applicable"|"not_run", reason: string}} proof
  *

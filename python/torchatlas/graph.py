@@ -213,6 +213,7 @@ class Graph:
         errors: all failures; more than `error` alone where the trace looked past it.
         coverage: how much of what ran is shown.
         proof: what replay has shown.
+        report: the failures as a Markdown report, to be copied; "" where there are none.
     """
 
     title: str
@@ -226,6 +227,7 @@ class Graph:
     errors: tuple[Failure, ...] = ()
     coverage: Coverage = Coverage()
     proof: Proof = Proof()
+    report: str = ""
 
     def adjacency(self) -> dict[str, list[str]]:
         """Node name to the names of the nodes that read its results, in order of execution, each once."""

@@ -57,6 +57,7 @@ def encode(graph: Graph) -> dict[str, Any]:
         "errors": [_failure_row(failure) for failure in graph.errors],
         "coverage": _fields(graph.coverage, "operations", "nodes", "opaque", "outside"),
         "proof": _fields(graph.proof, "status", "reason"),
+        **({"report": graph.report} if graph.report else {}),
     }
 
 
@@ -161,6 +162,7 @@ def _graph_of(document: Mapping[str, Any]) -> Graph:
         errors=tuple(_failure_of(row) for row in document.get("errors", ())),
         coverage=Coverage(**document["coverage"]),
         proof=Proof(**document["proof"]),
+        report=document.get("report", ""),
     )
 
 

@@ -134,8 +134,10 @@ class Trace:
             dataclasses.replace(failure, explanation=found.sentence, suggestions=found.suggestions)
             for failure, found in zip(self._bare.errors, self.explanations, strict=True)
         )
-        error = explained[0] if explained else None
-        return dataclasses.replace(self._bare, error=error, errors=explained) if explained else self._bare
+        if not explained:
+            return self._bare
+        graph = dataclasses.replace(self._bare, error=explained[0], errors=explained)
+        return dataclasses.replace(graph, report=crash.report(graph, self.explanations))
 
     @cached_property
     def explanations(self) -> tuple[crash.Explanation, ...]:
@@ -176,7 +178,7 @@ class Trace:
 
     def report(self) -> str:
         """The trace and its failures as Markdown, to be pasted into an issue."""
-        return crash.report(self._built, self.explanations)
+        return self._built.report or crash.report(self._built, self.explanations)
 
     def replay(self, *args: Any, replace: Mapping[str, Any] | None = None, **kwargs: Any) -> Any:
         """Run the record again, without the model's code.

@@ -62,7 +62,8 @@ def _channels(
 ) -> Diagnosis:
     got = int(data.shape[axis])
     attribute = site.attribute("in_channels") or f" (its weight is {site.described(weight)})"
-    sentence = f"{site.subject} expects {expected} input channel{'s' * (expected != 1)}{attribute}, got {got} {came_from(site, data, axis)}"
+    channels = f"{expected} input channel{'s' * (expected != 1)}"
+    sentence = f"{site.subject} expects {channels}{attribute}, got {got} {came_from(site, data, axis)}"
     key = site.key_of(data)
     remedies = []
     fixed = _moved(data, axis, expected, rank)
