@@ -22,6 +22,8 @@ _TEXT_LIMIT = 80
 _SOURCE_MARGIN = 3
 _SCRIPT_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 OUTSIDE = "came from outside torch"
+_NUMBER_READS = frozenset(("item", "tolist", "numpy", "array", "float", "int", "complex", "index"))
+_FROM_DATA = frozenset(("tensor", "as_tensor", "asarray", "new_tensor"))
 
 
 def build_graph(record: Record, *, is_internal: Callable[[CodeType], bool]) -> g.Graph:
@@ -48,6 +50,8 @@ class _Builder:
         self.sources: dict[tuple[str, int], int] = {}
         self.source_rows: list[g.Source] = []
         self.counts: dict[int, int] = {}
+        reads = (query.index for query in record.queries if query.name in _NUMBER_READS)
+        self.first_number_read = min(reads, default=None)
         self.flops = count_flops(record)
         self.call_flops = self._summed_flops()
         self.failures = failures_of(record)
@@ -136,6 +140,8 @@ class _Builder:
         note = notes.get(op.level)
         if op.is_passed_on and op.level != "module":
             note = "hands its argument on unchanged"
+        if self._is_from_host(op):
+            note = OUTSIDE
         note = op.note or note
         node = g.Node(
             id=len(self.nodes),
@@ -154,6 +160,15 @@ class _Builder:
         self.node_of_op[op.index] = node.id
         for position, value in enumerate(op.reads):
             self._add_edges(node.id, value, slots[position], (op.memory or {}).get(position))
+
+    def _is_from_host(self, op: Op) -> bool:
+        """Whether a tensor is made from numbers that Python may have read from other tensors before."""
+        if op.name not in _FROM_DATA:
+            return False
+        data = next((arg for arg in (*op.args, *op.kwargs.values()) if not isinstance(arg, Value)), None)
+        if hasattr(data, "__array_interface__"):
+            return True
+        return _holds_numbers(data) and self.first_number_read is not None and op.index >= self.first_number_read
 
     def _add_outputs(self) -> list[int]:
         found: list[int] = []
@@ -307,6 +322,17 @@ def values_in(out: Any) -> Iterator[Value]:
     elif isinstance(out, dict):
         for part in out.values():
             yield from values_in(part)
+
+
+def _holds_numbers(data: Any) -> bool:
+    todo = [data]
+    while todo:
+        part = todo.pop()
+        if isinstance(part, (int, float, complex)):
+            return True
+        if isinstance(part, (list, tuple)):
+            todo.extend(part)
+    return False
 
 
 def _results(op: Op) -> list[Value]:

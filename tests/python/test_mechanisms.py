@@ -415,6 +415,27 @@ def test_a_constant_from_outside_torch_is_said_to_be_one():
     assert trace.graph.coverage.outside == 1
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x + torch.tensor(x.numpy().sum()),
+        lambda x: x + torch.tensor([value * 2 for value in x.tolist()]),
+        lambda x: x + x.new_tensor(x.sum().item() + 1),
+        lambda x: x + torch.as_tensor(float(x[0])),
+    ],
+)
+def test_a_tensor_made_from_numbers_that_were_read_is_said_to_come_from_outside(function):
+    trace = torchatlas.trace(function, (torch.ones(3),))
+    made = [node for node in trace.graph.nodes if node.note == "came from outside torch"]
+    assert [node.op for node in made] in (["tensor"], ["new_tensor"], ["as_tensor"])
+    assert trace.graph.coverage.outside == 1
+
+
+def test_a_tensor_made_from_constants_is_not():
+    trace = torchatlas.trace(lambda x: (x + torch.tensor([1.0]), bool((x > 0).all())), (torch.ones(3),))
+    assert trace.graph.coverage.outside == 0
+
+
 def test_an_attribute_that_is_no_buffer_is_a_constant_with_its_path():
     model = Module(lambda self, x: x + self.tables["a"][0])
     model.tables = {"a": [torch.ones(4)]}
