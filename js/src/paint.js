@@ -45,6 +45,11 @@ const TEXT_SCALE = 0.46;
 const SHAPE_SCALE = 0.14;
 /** Boxes smaller than this on screen are solid blocks, and what is inside them is left out. CSS px. */
 const BLOCK_PX = 3;
+/** From afar, open modules narrower than this have no ground of their own, narrower than that no outline. CSS px. */
+const PANEL_PX = 5;
+const PANEL_LINE_PX = 9;
+/** From afar, a screen cell of this size shows one block. CSS px. */
+const CELL_PX = 2.5;
 /** Routes shorter than this on screen are left out. CSS px. */
 const ROUTE_PX = 5;
 
@@ -326,22 +331,24 @@ function paintBlocks(context, frame, found) {
   const { boxes } = spatial.scene;
   const line = 1 / transform.k;
   for (const index of found.panels) {
-    const box = /** @type {Box} */ (boxes[index]);
+    const box = boxes[index];
+    const side = Math.min(box.width, box.height) * transform.k;
+    if (side < PANEL_PX) continue;
     context.fillStyle = levelFill(palette, box.item.depth);
     context.fillRect(box.x, box.y, box.width, box.height);
+    if (side < PANEL_LINE_PX) continue;
     context.strokeStyle = palette.line;
     context.lineWidth = line;
     context.strokeRect(box.x, box.y, box.width, box.height);
   }
   paintRoutes(context, frame, found.routes, false);
-  const cell = 2;
-  const columns = Math.ceil(width / cell) + 2;
-  const taken = new Uint8Array(columns * (Math.ceil(height / cell) + 2));
+  const columns = Math.ceil(width / CELL_PX) + 2;
+  const taken = new Uint8Array(columns * (Math.ceil(height / CELL_PX) + 2));
   let last = "";
   const block = (/** @type {number} */ index) => {
     const box = /** @type {Box} */ (boxes[index]);
-    const column = Math.floor((box.x * transform.k + transform.x) / cell);
-    const row = Math.floor((box.y * transform.k + transform.y) / cell);
+    const column = Math.floor((box.x * transform.k + transform.x) / CELL_PX);
+    const row = Math.floor((box.y * transform.k + transform.y) / CELL_PX);
     const special = frame.emphasis.selected.has(index) || frame.emphasis.hits.has(index);
     if (!special && column >= 0 && row >= 0 && column < columns) {
       const at = row * columns + column;
