@@ -186,11 +186,13 @@ class _Input:
     Attributes:
         shape: template of the value, each tensor replaced by its position among `tensors`.
         tensors: shape, dtype and device of each tensor.
+        needed: positions of those that the cut reads; the others may be left out.
     """
 
     name: str
     shape: Template
     tensors: tuple[tuple[tuple[int, ...] | None, torch.dtype, str], ...]
+    needed: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,11 +259,11 @@ class Cut(nn.Module):
         """
         return self.run(self._inputs(args, kwargs))
 
-    def run(self, inputs: Sequence[Sequence[torch.Tensor]], before: Callable[[int], None] | None = None) -> Any:
+    def run(self, inputs: Sequence[Sequence[torch.Tensor | None]], before: Callable[[int], None] | None = None) -> Any:
         """Run on checked inputs.
 
         Args:
-            inputs: the tensors of each input.
+            inputs: the tensors of each input; None for one that was left out.
             before: called before each operation with its place in the record.
         """
         program = self._program
@@ -324,20 +326,20 @@ class Cut(nn.Module):
         assert found is not None
         return found
 
-    def _devices(self, inputs: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.device]:
+    def _devices(self, inputs: Sequence[Sequence[torch.Tensor | None]]) -> dict[str, torch.device]:
         """Recorded devices that are others now, because the cut or its inputs were moved."""
         found: dict[str, torch.device] = {}
         for recorded, path in self._program.devices:
             found.setdefault(recorded, self._held(path).device)
         for row, tensors in zip(self._program.inputs, inputs, strict=True):
             for (_, _, recorded), tensor in zip(row.tensors, tensors, strict=True):
-                if found.setdefault(recorded, tensor.device) != tensor.device:
+                if tensor is not None and found.setdefault(recorded, tensor.device) != tensor.device:
                     raise ValueError(f"input {row.name!r} is on {tensor.device}, the cut on {found[recorded]}")
         return {recorded: device for recorded, device in found.items() if torch.device(recorded) != device}
 
     # Inputs
 
-    def _inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[list[torch.Tensor]]:
+    def _inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[list[torch.Tensor | None]]:
         rows = self._program.inputs
         names = [row.name for row in rows]
         if len(args) > len(rows):
@@ -410,7 +412,8 @@ def _grouped(steps: Sequence[Any]) -> Iterator[tuple[_Settings, list[Any]]]:
         yield current or _Settings(plain, True), group
 
 
-def _feed(step: _Feed, tensor: torch.Tensor, slots: dict[int, Any]) -> None:
+def _feed(step: _Feed, tensor: torch.Tensor | None, slots: dict[int, Any]) -> None:
+    assert tensor is not None, "inputs are checked before they are fed"
     if step.is_in_place:
         slots[step.slots[0]].copy_(tensor)
         return
@@ -457,19 +460,20 @@ def _identifier(name: str) -> str:
     return "".join(sign if sign.isalnum() else "_" for sign in name)
 
 
-def _checked(row: _Input, value: Any) -> list[torch.Tensor]:
-    """The tensors of an input, if they are such as in the recorded forward."""
-    given = take_apart(value, _itself)
-    wanted = row.shape.paths(row.name)
-    found = given.paths(row.name)
-    if len(wanted) == 1 and isinstance(value, torch.Tensor):
-        found = [(wanted[0][0], value)]
-    elif [path for path, _ in wanted] != [path for path, _ in found]:
-        paths = ", ".join(path for path, _ in wanted)
-        others = ", ".join(path for path, _ in found)
-        raise ValueError(f"input {row.name!r} must hold tensors at {paths}, got them at {others or 'none'}")
-    tensors: list[Any] = [None] * len(row.tensors)
-    for (path, position), (_, tensor) in zip(wanted, found, strict=True):
+def _checked(row: _Input, value: Any) -> list[torch.Tensor | None]:
+    """The tensors of an input, if they are such as were recorded; a lone one may come without its structure."""
+    places = dict(row.shape.paths(row.name))
+    needed = [path for path, position in places.items() if position in row.needed]
+    if isinstance(value, torch.Tensor) and len(row.needed) == 1:
+        found = {needed[0]: value}
+    else:
+        found = dict(take_apart(value, _itself).paths(row.name))
+    if not set(needed) <= set(found) <= set(places):
+        others = ", ".join(found) or "none"
+        raise ValueError(f"input {row.name!r} must hold tensors at {', '.join(needed)}, got them at {others}")
+    tensors: list[torch.Tensor | None] = [None] * len(row.tensors)
+    for path, tensor in found.items():
+        position = places[path]
         shape, dtype, _ = row.tensors[position]
         if tensor.dtype != dtype or (shape is not None and tuple(tensor.shape) != shape):
             raise ValueError(f"input {path!r} must be {shape} {dtype}, got {tuple(tensor.shape)} {tensor.dtype}")
@@ -563,12 +567,14 @@ class CutMaker:
         feeds: list[tuple[int, int, _Feed]] = []
         positions = {(id(moment.value), moment.time): position for position, moment in enumerate(self.moments)}
         for name, shape, values, count in self.rows():
+            needed: set[int] = set()
             for place, value in enumerate(values):
                 position = positions.get((id(value), count))
                 if position is None or position in self.slice.used:
+                    needed.add(place)
                     feeds.append((count, 0, self._feed(len(rows), place, Moment(value, count), position)))
                     self._names[id(value)] = name
-            rows.append(_Input(name, _numbered(shape, values), tuple(map(_spec, values))))
+            rows.append(_Input(name, _numbered(shape, values), tuple(map(_spec, values)), frozenset(needed)))
         names = [row.name for row in rows]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -747,6 +753,8 @@ class CutMaker:
     def _guards(self, inputs: list[_Input]) -> Iterator[Guard]:
         for row in inputs:
             for path, position in row.shape.paths(row.name):
+                if position not in row.needed:
+                    continue
                 shape, dtype, _ = row.tensors[position]
                 yield Guard(f"{path} is {shape} {str(dtype).removeprefix('torch.')}", True)
             for path, value in row.shape.plain_parts(row.name):

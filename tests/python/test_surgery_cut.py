@@ -264,10 +264,52 @@ def test_structured_values_are_inputs_and_outputs_in_their_structure() -> None:
     assert torch.equal(c, expected[1][1])
     head = Extract(model, node_in="lstm", inputs=x)
     assert torch.equal(head((out, (h, c))), model(x))
-    with pytest.raises(
-        ValueError, match=r"input 'lstm' must hold tensors at lstm\[0\], lstm\[1\]\[0\], lstm\[1\]\[1\]"
-    ):
+    with pytest.raises(ValueError, match=r"input 'lstm' must hold tensors at lstm\[0\], lstm\[1\]\[0\], got"):
         head((out, h))
+
+
+def test_tensors_that_the_part_does_not_read_may_be_left_out() -> None:
+    class First(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lstm = nn.LSTM(3, 4)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.lstm(x)[0].tanh()
+
+    model, x = First(), torch.randn(2, 5, 3)
+    cut, value = Extract(model, node_in="lstm", inputs=x), model.lstm(x)
+    expected = model(x)
+    for given in (value, value[0], (value[0], None)):
+        assert torch.equal(cut(given), expected)
+    with pytest.raises(ValueError, match=r"must hold tensors at lstm\[0\], got them at lstm\[1\]\[0\]"):
+        cut((None, (value[1][0], None)))
+
+
+def test_blocks_of_a_language_model_are_cut_out_by_what_the_first_is_given_and_fine_tuned() -> None:
+    transformers = pytest.importorskip("transformers")
+    config = transformers.GPT2Config(
+        n_layer=5, n_embd=16, n_head=2, vocab_size=50, n_positions=16, bos_token_id=0, eos_token_id=0
+    )
+    model, ids = transformers.GPT2LMHeadModel(config).eval(), torch.randint(0, 50, (2, 7))
+    cut = trace(model, {"input_ids": ids}).extract("transformer.h.1.in", "transformer.h.2", share_modules=True)
+    blocks = {".".join(name.split(".")[:3]) for name, _ in cut.named_parameters()}
+    assert blocks == {"transformer.h.1", "transformer.h.2"}
+    outputs = model(input_ids=ids, output_hidden_states=True).hidden_states
+    hidden = outputs[1].detach()
+    found = cut(hidden)
+    assert torch.equal(found if isinstance(found, torch.Tensor) else found[0], outputs[3])
+    optimizer = torch.optim.Adam(cut.parameters(), 1e-2)
+    losses = []
+    for _ in range(5):
+        found = cut(hidden)
+        loss = ((found if isinstance(found, torch.Tensor) else found[0]) - 1).pow(2).mean()
+        losses.append(loss.item())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert losses[-1] < losses[0]
+    assert not torch.equal(model(input_ids=ids, output_hidden_states=True).hidden_states[3], outputs[3])
 
 
 def test_output_is_kept_first_and_shaped_as_asked() -> None:
