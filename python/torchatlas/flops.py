@@ -7,6 +7,7 @@ addition count as two. Elementwise operations count as none, as in PyTorch.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -18,9 +19,10 @@ _COUNTED = frozenset((
     "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "tensordot", "bilinear", "mv", "addmv",
     "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
     "scaled_dot_product_attention", "multi_head_attention_forward", "native_multi_head_attention",
-    "transformer_encoder_layer_fwd", "lstm", "gru", "rnn_tanh", "rnn_relu", "lstm_cell", "gru_cell", "rnn_tanh_cell",
-    "rnn_relu_cell", "chain_matmul", "multi_dot", "inner", "cdist",
+    "transformer_encoder_layer_fwd", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "chain_matmul",
+    "multi_dot", "inner", "cdist",
 ))  # fmt: skip
+_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 
 
 def count_flops(record: Record) -> dict[int, int]:
@@ -32,7 +34,11 @@ def count_flops(record: Record) -> dict[int, int]:
     counted: dict[Any, int | None] = {}
     found: dict[int, int] = {}
     for op in record.ops:
-        if op.name not in _COUNTED or op.status != "ok" or op.level not in ("function", "dispatch"):
+        if op.status != "ok" or op.level not in ("function", "dispatch"):
+            continue
+        if op.name in _RECURRENT:
+            found[op.index] = _count_recurrent(op)
+        if op.name not in _COUNTED:
             continue
         key = (op.func, _key(op.args), _key(op.kwargs))
         if key not in counted:
@@ -56,6 +62,18 @@ def _count(op: Op) -> int | None:
     except Exception:  # noqa: BLE001 # not every operator has a meta kernel; the number is then simply not there
         return None
     return counter.flops
+
+
+def _count_recurrent(op: Op) -> int:
+    """Every step of every sequence goes through every weight matrix once.
+
+    On the meta device these operators would be unrolled step by step, which takes seconds for long sequences.
+    """
+    data = op.reads[0]
+    steps = math.prod(data.shape[:-1])
+    weights = {id(part): part for arg in op.args if isinstance(arg, (list, tuple)) for part in arg}
+    matrices = [value for value in weights.values() if isinstance(value, Value) and len(value.shape or ()) == 2]
+    return 2 * steps * sum(math.prod(matrix.shape) for matrix in matrices)
 
 
 class _Counter(DispatchMode):

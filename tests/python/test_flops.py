@@ -42,3 +42,10 @@ def test_attention_counts_both_products():
 def test_what_cannot_be_counted_has_no_number():
     graph = torchatlas.trace(lambda x: (x + 1).relu(), (torch.ones(3),)).graph
     assert all("flops" not in row.metrics for row in (*graph.nodes, *graph.calls))
+
+
+def test_a_recurrent_layer_goes_through_its_weights_at_every_step():
+    model = nn.LSTM(3, 5, num_layers=2, bidirectional=True)
+    # 7 steps of 2 sequences; four gates; per direction: first layer 3 and 5 columns, second layer 10 and 5.
+    per_step = 2 * (4 * 5) * (3 + 5) + 2 * (4 * 5) * (10 + 5)
+    assert flops(model, torch.ones(7, 2, 3))["lstm"] == 2 * 7 * 2 * per_step
