@@ -284,3 +284,37 @@ class Branch(nn.Module):
 @crash("truth", "bool", "Branch", "`gt` (2,)", "2 values")
 def branch_on_many_values():
     return Branch(), torch.randn(2)
+
+
+class Twice(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        energy = (self.scale * x).exp().sum()
+        energy.backward()
+        energy.backward()  # fails: backward_run_twice
+        return energy
+
+
+@crash("grad", "backward_1", "Twice", "`backward` (line ", "has freed", "`retain_graph=True`")
+def backward_run_twice():
+    return Twice(), torch.randn(2)
+
+
+class Masks(nn.Module):
+    def forward(self, x, keep):
+        return x & keep  # fails: floats_in_a_mask
+
+
+@crash(
+    "dtype",
+    "bitwise_and",
+    "Masks",
+    "does not work on float32, got the input `x` (3,)",
+    suggests=None,
+    error=NotImplementedError,
+)
+def floats_in_a_mask():
+    return Masks(), (torch.randn(3), torch.ones(3, dtype=torch.bool))

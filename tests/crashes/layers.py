@@ -316,3 +316,43 @@ class BatchLoss(nn.Module):
 )
 def labels_that_were_not_flattened():
     return BatchLoss(), (torch.randn(2, 3, 5), torch.tensor([0, 1]))
+
+
+class Translator(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.embed = nn.Embedding(20, 12)
+        self.transformer = nn.Transformer(16, 2, 1, 1, 32, batch_first=True)
+
+    def forward(self, source, target):
+        return self.transformer(self.embed(source), self.embed(target))  # fails: transformer_of_other_width
+
+
+@crash(
+    "attention",
+    None,
+    "Translator transformer",
+    "expects last dimension 16 (its `d_model`) of its source, got 12 from `embed` (1, 5, 12) (its `embedding_dim`)",
+)
+def transformer_of_other_width():
+    return Translator(), (torch.randint(0, 20, (1, 5)), torch.randint(0, 20, (1, 3)))
+
+
+class Memory(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = nn.MultiheadAttention(8, 2)
+
+    def forward(self, x, memory):
+        return self.attention(x, memory, memory)[0]  # fails: memory_of_other_batch
+
+
+@crash(
+    "attention",
+    "attention.multi_head_attention_forward",
+    "Memory attention",
+    "the batch size of the query (3, 2, 8) from the input `x` is 2",
+    "is 4",
+)
+def memory_of_other_batch():
+    return Memory(), (torch.randn(3, 2, 8), torch.randn(5, 4, 8))

@@ -286,3 +286,48 @@ class Stop(nn.Module):
 )
 def interrupted_by_the_user():
     return Interrupted(), torch.randn(2)
+
+
+class WithoutBias(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.fc = nn.Linear(3, 2, bias=False)
+
+    def forward(self, x):
+        return x @ self.fc.weight.T + self.fc.bias  # fails: sum_with_a_missing_bias
+
+
+@crash("not a tensor", None, "WithoutBias", "`self.fc.bias` is None in `WithoutBias`", error=TypeError)
+def sum_with_a_missing_bias():
+    return WithoutBias(), torch.randn(2, 3)
+
+
+class WholeOutput(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.LSTM(3, 4)
+
+    def forward(self, x):
+        out = self.rnn(x)
+        return out.mean(0)  # fails: mean_of_a_tuple
+
+
+@crash(
+    "not a tensor",
+    None,
+    "WholeOutput",
+    "`out` is the tuple of 3 tensors that `rnn` (LSTM) returned",
+    error=AttributeError,
+)
+def mean_of_a_tuple():
+    return WholeOutput(), torch.randn(2, 1, 3)
+
+
+class Sized(nn.Module):
+    def forward(self, x):
+        return x.reshape(x.shape[0], x.shape[3])  # fails: size_of_a_missing_dimension
+
+
+@crash("dimension", None, "Sized", "`x.shape[3]`", "`x` has 3 dimensions: (2, 4, 3), the input `x`", error=IndexError)
+def size_of_a_missing_dimension():
+    return Sized(), torch.randn(2, 4, 3)

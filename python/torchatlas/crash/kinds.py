@@ -15,11 +15,17 @@ from torchatlas.crash.trial import Refused, blank, call, result_of
 from torchatlas.record import Op, Value
 
 _DTYPE_MESSAGE = re.compile(
-    r"dtype|scalar type|data ?type|same type|should be the same|result type|\bHalf\b|\bLong\b|\bFloat\b|\bDouble\b"
-    r"|\bBFloat16\b|must be long, int|bool tensors?|not implemented for"
+    r"dtype|scalar type|data ?type|same type|should be the same|result type|\bHalf\b|\bLong\b|LongTensor|\bFloat\b"
+    r"|\bDouble\b|\bBFloat16\b|must be long, int|bool tensors?|not implemented for"
 )
 _DEVICE_MESSAGE = re.compile(r"device|\bcuda\b|\bmeta\b", re.IGNORECASE)
 _MEMORY_MESSAGE = re.compile(r"out of memory|can't allocate memory|not enough memory|failed to allocate", re.IGNORECASE)
+_SPOKEN = {
+    "Half": torch.float16, "BFloat16": torch.bfloat16, "Float": torch.float32, "Double": torch.float64,
+    "Bool": torch.bool, "Byte": torch.uint8, "Char": torch.int8, "Short": torch.int16, "Int": torch.int32,
+    "Long": torch.int64,
+}  # fmt: skip
+"""Names that kernels give dtypes in their messages."""
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 
 
@@ -65,6 +71,8 @@ def dtype(site: Site) -> Diagnosis | None:
     index = _index_dtype(site, values)
     if index is not None:
         return index
+    if "not implemented for" in site.message:
+        return _one_dtype(site, values)
     kinds = list(dict.fromkeys(value.dtype for value in values))
     if "can't be cast" in site.message and site.op.name.endswith("_"):
         return _lossy_write(site, values)
@@ -83,7 +91,8 @@ def dtype(site: Site) -> Diagnosis | None:
         for value in site.arguments.values()
         if isinstance(value, Value) and value.shape is not None and _is_castable(value, wanted)
     }
-    remedies = (Remedy(f"`.to(torch.{dtype_text(wanted)})` on {site.maker(strange)}", cast, is_real=True),)
+    remedy = Remedy(f"`.to(torch.{dtype_text(wanted)})` on {site.maker(strange)}", cast, is_real=True)
+    remedies = () if strange.dtype.is_complex else (remedy,)  # the imaginary part would be lost
     facts = {"dtypes": tuple(map(dtype_text, kinds)), "expected": dtype_text(wanted), "got": dtype_text(strange.dtype)}
     return Diagnosis("dtype", sentence, facts, remedies, (cast,))
 
@@ -161,6 +170,9 @@ def _one_dtype(site: Site, values: list[Value]) -> Diagnosis | None:
     """An operation that does not exist for the one dtype it was given."""
     if not values:
         return None
+    named = re.search(r"not implemented for '(\w+)'", site.message)
+    wrong = _SPOKEN.get(named[1]) if named is not None else None
+    values = [value for value in values if value.dtype == wrong] or values
     kind = values[0].dtype
     is_named = "not implemented for" in site.message or "bool tensor" in site.message or "floating" in site.message
     if not is_named:
@@ -172,7 +184,8 @@ def _one_dtype(site: Site, values: list[Value]) -> Diagnosis | None:
         for value in site.arguments.values()
         if isinstance(value, Value) and value.shape is not None
     }
-    remedies = (Remedy(f"`.float()` on {site.maker(values[0])}", cast, is_real=True),) if cast else ()
+    is_float = kind in _FLOATS and kind is not torch.float16
+    remedies = (Remedy(f"`.float()` on {site.maker(values[0])}", cast, is_real=True),) if cast and not is_float else ()
     return Diagnosis("dtype", sentence, {"got": dtype_text(kind)}, remedies, (cast,) if cast else ())
 
 
@@ -301,9 +314,12 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
         f"{site.subject} writes in place into {site.described(target)}{view} a leaf that requires grad, and autograd "
         "would lose its value"
     )
-    out_of_place = (
-        f"`{site.op.name.rstrip('_')}` out of place" if site.op.name.endswith("_") else "writing to a `.clone()`"
-    )
+    if _keeps_place(site.op):
+        out_of_place = "`inplace=False`"
+    elif site.op.name.endswith("_"):
+        out_of_place = f"`{site.op.name.rstrip('_')}` out of place"
+    else:
+        out_of_place = "writing to a `.clone()`"
     remedies = (Remedy(f"{out_of_place}, or writing under `torch.no_grad()`,", attempt=lambda: _out_of_place(site.op)),)
     facts = {"target": base.name or "", "shape": tuple(target.shape or ())}
     return Diagnosis("leaf", sentence, facts, remedies, (Given(target if site.op.name != "setitem" else None),))
@@ -311,10 +327,51 @@ def leaf_in_place(site: Site) -> Diagnosis | None:
 
 def _out_of_place(op: Any) -> None:
     """Run an in-place operation on a copy; raises where there is no such operation."""
-    if op.name == "setitem":
+    if _keeps_place(op):
+        kwargs = {name: False if name == "inplace" else arg for name, arg in op.kwargs.items()}
+        call(op.func, tuple(False if arg is True else arg for arg in op.args), kwargs)
+    elif op.name == "setitem":
         call(lambda target, *rest: target.clone().__setitem__(*rest), op.args, {})
     else:
         call(getattr(torch.Tensor, op.name.rstrip("_")), op.args, op.kwargs)
+
+
+def _keeps_place(op: Any) -> bool:
+    """Whether an operation works in place because an argument says so."""
+    return op.kwargs.get("inplace") is True or (len(op.args) > 1 and op.args[-1] is True)
+
+
+def used_up(site: Site) -> Diagnosis | None:
+    """A second backward pass through what the first has freed; a gradient for what was not used; views of one call."""
+    op = site.op
+    if op is None or not op.reads:
+        return None
+    if "through the graph a second time" in site.message:
+        names = ("backward", "grad")
+        before = next(
+            (row for row in reversed(site.record.ops[: op.index]) if row.name in names and row is not op), None
+        )
+        if before is None:
+            return None
+        sentence = (
+            f"{site.subject} runs backward through what {site.who(before)}{code_place(before)} has freed; that one "
+            "needs `retain_graph=True`"
+        )
+        return Diagnosis("grad", sentence, {"first": site.who(before)}, (), (Given(None),))
+    if "not have been used in the graph" in site.message and len(op.reads) > 1:
+        sentence = (
+            f"{site.subject} asks for a gradient with respect to {site.described(op.reads[-1])}, on which "
+            f"{site.described(op.reads[0])} does not depend"
+        )
+        return Diagnosis("grad", sentence, {"of": site.maker(op.reads[0]), "to": site.maker(op.reads[-1])})
+    if "is a view and is being modified inplace" in site.message:
+        sentence = (
+            f"{site.subject} writes in place into {site.described(op.reads[0])}, one of several views that one "
+            "operation returned, and autograd can't follow that"
+        )
+        remedy = Remedy("writing out of place", attempt=lambda: _out_of_place(op))
+        return Diagnosis("leaf", sentence, {"target": site.maker(op.reads[0])}, (remedy,), (Given(op.reads[0]),))
+    return None
 
 
 def no_grad(site: Site) -> Diagnosis | None:
@@ -466,5 +523,5 @@ def interrupted(site: Site) -> Diagnosis | None:
     return Diagnosis("interrupt", f"{where}{after}", {"finished": count})
 
 
-BEFORE_SHAPES = (interrupted, memory, device, leaf_in_place, no_grad, overwritten, host)
+BEFORE_SHAPES = (interrupted, memory, device, leaf_in_place, used_up, no_grad, overwritten, host)
 AFTER_SHAPES = (index, dtype)

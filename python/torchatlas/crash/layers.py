@@ -83,8 +83,8 @@ def batch_norm(site: Site) -> Diagnosis | None:
     groups = site.argument("num_groups", at=1)
     if site.name == "group_norm" and isinstance(groups, int) and channels % groups:
         sentence = (
-            f"{site.subject} splits the channels into {groups} groups{site.attribute('num_groups')}, but {channels} is "
-            f"no multiple of it; {channels} {came_from(site, data, 1)}"
+            f"{site.subject} splits the channels into {groups} groups{site.attribute('num_groups')}, got {channels}, "
+            f"no multiple of it, {came_from(site, data, 1)}"
         )
         return Diagnosis("norm", sentence, {"groups": groups, "got": channels}, (), (Given(Stub.like(data)),))
     if pattern is None or pattern.shape[0] == channels:
@@ -206,6 +206,8 @@ def multi_head(site: Site) -> Diagnosis | None:
         )
         facts = {"expected": size, "got": int(query.shape[-1]), "input": tuple(query.shape)}
         return Diagnosis("attention", sentence, facts, (), (result,))
+    if len(query.shape) == len(key.shape) == 3 and query.shape[1] != key.shape[1]:
+        return _other_batch(site, query, key, result)
     targets, sources, batch = (
         int(query.shape[0]),
         int(key.shape[0]),
@@ -213,6 +215,15 @@ def multi_head(site: Site) -> Diagnosis | None:
     )
     heads = int(site.argument("num_heads", at=4, default=1))
     return _multi_head_masks(site, key, result, (targets, sources, batch, heads)) or _key_size(site, key, size, result)
+
+
+def _other_batch(site: Site, query: Value, key: Value, result: Given) -> Diagnosis:
+    sentence = (
+        f"{site.subject}: the batch size of the query {site.sourced(query)} is {query.shape[1]}, that of the key "
+        f"{site.sourced(key)} is {key.shape[1]}"
+    )
+    facts = {"query": int(query.shape[1]), "key": int(key.shape[1])}
+    return Diagnosis("attention", sentence + origins(site, ((query, 1), (key, 1))), facts, (), (result,))
 
 
 def _key_size(site: Site, key: Value, size: Any, result: Given) -> Diagnosis | None:
@@ -379,6 +390,13 @@ def recurrent(site: Site) -> Diagnosis | None:
         facts = {"expected": module.input_size, "got": int(data.shape[-1]), "input": tuple(data.shape)}
         remedy = Remedy(text, attempt=lambda: _run_recurrent(module, data))
         return Diagnosis("recurrent", sentence, facts, (remedy,), _recurrent_result(module, data))
+    ranks = (1, 2) if isinstance(module, nn.RNNCellBase) else (2, 3)
+    if len(data.shape) not in ranks:
+        sentence = (
+            f"{site.called(call)} expects {ranks[1]} dimensions, or {ranks[0]} without batch, got {len(data.shape)} "
+            f"from {site.described(data)}"
+        )
+        return Diagnosis("recurrent", sentence, {"dimensions": len(data.shape), "input": tuple(data.shape)})
     found = re.search(r"Expected hidden(?:\[(\d)\])? size \(([\d, ]+)\), got \[([\d, ]+)\]", site.message)
     if found is None:
         return None
@@ -414,6 +432,34 @@ def _recurrent_result(module: Any, data: Value) -> tuple[Given, ...]:
     state = Stub.like(data, (ways * module.num_layers, *batch, width))
     cell = Stub.like(data, (ways * module.num_layers, *batch, module.hidden_size))
     return (Given((out, (state, cell)) if isinstance(module, nn.LSTM) else (out, state)),)
+
+
+def transformer(site: Site) -> Diagnosis | None:
+    """`nn.Transformer`, which compares source and target itself."""
+    module, call = site.module, site.call
+    if not isinstance(module, nn.Transformer) or call is None or site.op is not None or len(call.reads) < 2:
+        return None
+    source, target = call.reads[:2]
+    if source.shape is None or target.shape is None:
+        return None
+    for name, value in (("source", source), ("target", target)):
+        if value.shape[-1] != module.d_model:
+            sentence = (
+                f"{site.called(call)} expects last dimension {module.d_model} (its `d_model`) of its {name}, got "
+                f"{value.shape[-1]} {came_from(site, value, len(value.shape) - 1)}"
+            )
+            result = Given(Stub.like(target, (*target.shape[:-1], module.d_model)))
+            facts = {"expected": module.d_model, "got": int(value.shape[-1])}
+            return Diagnosis("attention", sentence, facts, (), (result,))
+    axis = 0 if module.batch_first else 1
+    if len(source.shape) == len(target.shape) == 3 and source.shape[axis] != target.shape[axis]:
+        sentence = (
+            f"{site.called(call)}: the batch size of the source {site.sourced(source)} is {source.shape[axis]}, that "
+            f"of the target {site.sourced(target)} is {target.shape[axis]}"
+        )
+        facts = {"source": int(source.shape[axis]), "target": int(target.shape[axis])}
+        return Diagnosis("attention", sentence, facts, (), (Given(Stub.like(target)),))
+    return None
 
 
 def normalisation_input(site: Site) -> Diagnosis | None:
@@ -458,5 +504,5 @@ def prelu(site: Site) -> Diagnosis | None:
 
 
 RULES = (
-    layer_norm, batch_norm, attention, multi_head, embedding, loss, recurrent, normalisation_input, prelu,
+    layer_norm, batch_norm, attention, multi_head, embedding, loss, recurrent, transformer, normalisation_input, prelu,
 )  # fmt: skip

@@ -216,6 +216,34 @@ def _maker_of(site: Site, tensors: list[torch.Tensor]) -> Call | None:
     return None
 
 
+def none_used(site: Site) -> Diagnosis | None:
+    """None where a tensor or a module is needed."""
+    if "NoneType" not in site.message or not isinstance(site.error, (TypeError, AttributeError)) or not site.frames:
+        return None
+    if site.op is not None:
+        return None
+    statement = _statement(site.frames[-1])
+    names = (
+        [node for node in ast.walk(statement) if _is_none(node, site.frames[-1][2])] if statement is not None else []
+    )
+    if not names:
+        return None
+    told = " and ".join(dict.fromkeys(f"`{ast.unparse(node)}`" for node in names))
+    sentence = f"{told} is None in {site.subject}, where it is used at `{ast.unparse(statement)}`" if statement else ""
+    return Diagnosis("not a tensor", sentence, {"names": tuple(ast.unparse(node) for node in names)})
+
+
+def _is_none(node: ast.AST, local: Mapping[str, Any]) -> bool:
+    """Whether a name, or an attribute kept in its owner's own storage, is None."""
+    if isinstance(node, ast.Name):
+        return node.id in local and local[node.id] is None
+    if not isinstance(node, ast.Attribute):
+        return False
+    held = getattr(_looked_up(node.value, local), "__dict__", {})
+    stores = (held, held.get("_parameters"), held.get("_buffers"), held.get("_modules"))
+    return any(isinstance(store, dict) and node.attr in store and store[node.attr] is None for store in stores)
+
+
 def unpacking(site: Site) -> Diagnosis | None:
     """`b, c, h, w = x.shape` with another number of dimensions."""
     found = re.search(
@@ -233,7 +261,8 @@ def unpacking(site: Site) -> Diagnosis | None:
     if not told:
         return None
     where = site.subject if site.call is not None else "the forward"
-    sentence = f"{where} unpacks `{ast.unparse(statement.value)}` into {expected} names, but {told}"
+    gave = f"it gives {found[2]}: " if found[2] else "it gives more: " if found[3] else ""
+    sentence = f"{where} unpacks `{ast.unparse(statement.value)}` into {expected} names, but {gave}{told}"
     return Diagnosis("unpack", sentence, {"expected": int(expected)})
 
 
@@ -356,4 +385,4 @@ def _inner_code(site: Site) -> tuple[str, str]:
     return ast.unparse(statement), _names_told(site, site.frames[-1], statement)
 
 
-RULES = (arguments, not_a_tensor, tuple_as_tensor, assertion, unpacking, missing_dimension, inside)
+RULES = (arguments, not_a_tensor, tuple_as_tensor, none_used, assertion, unpacking, missing_dimension, inside)
