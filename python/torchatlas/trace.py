@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
-from torchatlas import crash, export, extraction, query, schema, text
+from torchatlas import export, extraction, query, schema, text
 from torchatlas.arguments import call_arguments, named_arguments
 from torchatlas.bits import all_same, as_bytes
 from torchatlas.builder import build_graph, values_in
@@ -28,6 +28,9 @@ from torchatlas.settings import under
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart, walk
 from torchatlas.tracer import Tracer
+
+if TYPE_CHECKING:
+    from torchatlas import crash
 
 OnError = Literal["raise", "keep"]
 
@@ -137,12 +140,14 @@ class Trace:
         if not explained:
             return self._bare
         graph = dataclasses.replace(self._bare, error=explained[0], errors=explained)
-        return dataclasses.replace(graph, report=crash.report(graph, self.explanations))
+        return dataclasses.replace(graph, report=_crash().report(graph, self.explanations))
 
     @cached_property
     def explanations(self) -> tuple[crash.Explanation, ...]:
         """What is known of each failure, in order; empty where the forward ran through."""
-        return crash.explain_all(self.record, self._bare, is_internal_code)
+        if self.record.error is None:
+            return ()
+        return _crash().explain_all(self.record, self._bare, is_internal_code)
 
     @property
     def graph(self) -> Graph:
@@ -178,7 +183,7 @@ class Trace:
 
     def report(self) -> str:
         """The trace and its failures as Markdown, to be pasted into an issue."""
-        return self._built.report or crash.report(self._built, self.explanations)
+        return self._built.report or _crash().report(self._built, self.explanations)
 
     def replay(self, *args: Any, replace: Mapping[str, Any] | None = None, **kwargs: Any) -> Any:
         """Run the record again, without the model's code.
@@ -538,6 +543,13 @@ def unknown_name(name: str, known: Iterable[str], where: str = "trace.hierarchy"
     return ValueError(f"no node or module call is named {name!r}{hint} (all names: {where})")
 
 
+def _crash() -> Any:
+    """The package that explains failures. It takes longer to import than the rest of torchatlas."""
+    from torchatlas import crash  # only a failure needs it
+
+    return crash
+
+
 def _attach(error: BaseException, partial: Trace) -> None:
     try:
         error.torchatlas_trace = partial  # type: ignore[attr-defined]
@@ -554,7 +566,7 @@ def _notes(partial: Trace) -> list[str]:
     try:
         found = partial.explanations
     except Exception as problem:  # noqa: BLE001 # our own mistake must not replace the user's error
-        partial.explanations = (crash.Explanation(type(partial.error).__name__, str(partial.error)),) * len(
+        partial.explanations = (_crash().Explanation(type(partial.error).__name__, str(partial.error)),) * len(
             partial._bare.errors
         )
         return [f"torchatlas could not explain this error: {problem!r}"]
@@ -577,7 +589,7 @@ def _look_past(first: Trace, run: Callable[[Tracer, Any, Any], Any]) -> Trace:
             run(tracer, first._args, first._kwargs)
         return tracer.record
 
-    found = crash.look_past(first.record, again, is_internal_code)
+    found = _crash().look_past(first.record, again, is_internal_code)
     return first if found is None else Trace(found, first._target, first._args, first._kwargs)
 
 
