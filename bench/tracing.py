@@ -162,7 +162,9 @@ def _peak_memory(case: Case, tool: Tool | None) -> float:
     traced a small model by then, so that nothing that is loaded late counts.
     """
     run = _forward if tool is None else tool.load()
-    run(nn.Linear(4, 4).eval(), (torch.rand(2, 4),))
+    first = run(nn.Linear(4, 4).eval(), (torch.rand(2, 4),))
+    if tool is not None and tool.finish is not None:
+        tool.finish(first)
     with torch.device("meta"):
         case.build()  # takes no memory, but imports what the model's code imports, which some tools have done by now
     gc.collect()
