@@ -1,6 +1,6 @@
 /**
  * Builds the bundle into python/torchatlas/static/: `atlas.js` (one ES module: page and widget entries, layout worker as
- * text), `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of
+ * text), `loader.js` (what each notebook view carries), `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of
  * what is bundled.
  */
 import { build } from "esbuild";
@@ -150,6 +150,7 @@ async function main() {
     format: "esm",
     plugins: [substitute(viz, workerText)],
   });
+  const loader = await build({ ...shared, entryPoints: [join(source, "loader.js")], format: "esm" });
   const headless = await build({
     ...shared,
     entryPoints: [join(source, "headless.js")],
@@ -163,6 +164,7 @@ async function main() {
   await mkdir(target, { recursive: true });
   await Promise.all([
     writeFile(join(target, "atlas.js"), /** @type {any} */ (atlas.outputFiles)[0].contents),
+    writeFile(join(target, "loader.js"), /** @type {any} */ (loader.outputFiles)[0].contents),
     writeFile(join(target, "headless.js"), /** @type {any} */ (headless.outputFiles)[0].contents),
     writeFile(join(target, "viz.wasm"), viz.wasm),
     writeFile(join(target, "THIRD_PARTY_NOTICES.txt"), `${notices.join(line)}\n`),

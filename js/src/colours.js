@@ -52,15 +52,16 @@ export function colourModes(graph, hasNumbers) {
  * @param {Palette} palette
  * @param {Record<string, number>} numbers by name, from Python
  * @param {Item[]} items what is visible: the range of a ramp is theirs
+ * @param {string} [legend] what the numbers are
  * @returns {Colouring}
  */
-export function colouring(graph, mode, palette, numbers, items) {
+export function colouring(graph, mode, palette, numbers, items, legend = "") {
   if (mode === "dtype") return byLabel(graph, palette, "dtype", items, (item) => dtypeOf(graph, item));
   if (mode === "depth") return byDepth(palette, items);
   if (mode === "numbers")
     return byNumber(
       palette,
-      "numbers",
+      legend || "numbers",
       items,
       (item) => numbers[item.name],
       (value) => formatMetric("", value),

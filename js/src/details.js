@@ -6,6 +6,7 @@
  * @typedef {import("./types.js").Item} Item
  */
 import { crumbContent } from "./chrome.js";
+import { element } from "./dom.js";
 import { panelContent } from "./panel.js";
 import { copyText } from "./saving.js";
 import { foldState, indexGraph, unfoldState } from "./visible.js";
@@ -90,13 +91,22 @@ export function showPanel(view) {
     ...repeatActions(view, item),
   });
   const isSame = panel.dataset.name === item.name;
-  panel.replaceChildren(...content);
+  const problem = view.problem ? [problemSection(view.document, view.problem)] : [];
+  panel.replaceChildren(...problem, ...content);
   if (!isSame) panel.scrollTop = 0;
   panel.dataset.name = item.name;
   // A second click of a double click must not land on the panel that the first one brought.
   if (panel.hidden && !view.stage.interaction.isReduced()) panel.classList.add("arriving");
   panel.hidden = false;
   view.frame.classList.add("with-panel");
+}
+
+/** @type {(document: Document, text: string) => HTMLElement} */
+function problemSection(document, text) {
+  return element(document, "section", { class: "failure", role: "alert" }, [
+    element(document, "h3", {}, ["Failed in Python"]),
+    element(document, "p", {}, [text]),
+  ]);
 }
 
 /** @type {(view: View, item: Item) => Pick<import("./panel.js").PanelHandlers, "run"|"onUnfold"|"onFold">} */

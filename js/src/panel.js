@@ -5,19 +5,19 @@
  * @typedef {import("./types.js").GraphNode} GraphNode
  * @typedef {import("./types.js").ModuleCall} ModuleCall
  * @typedef {import("./types.js").Item} Item
- * @typedef {{min: number, max: number, mean: number, std: number, zeros?: number, nan?: number, inf?: number, histogram?: number[]}} Values
  *
  * @typedef {Object} PanelHandlers
  * @property {() => void} onClose
  * @property {(text: string) => Promise<boolean>} copy
  * @property {(name: string) => void} onGo select and show another node or call
- * @property {((name: string) => Promise<Values | null>) | null} values null without a kernel
+ * @property {import("./values.js").Ask | null} values null without a kernel
  * @property {{shown: number, total: number, members: number[]} | null} run the repetition that the call is a part of
  * @property {(which: "all" | {from: number, to: number}) => void} onUnfold show members of a repeat one by one
  * @property {() => void} onFold show the repetition as one box again
  */
 import { element, icon } from "./dom.js";
-import { formatBytes, formatMetric, formatSpec, metricLabel, shortName, significant } from "./format.js";
+import { formatBytes, formatMetric, formatSpec, metricLabel, shortName } from "./format.js";
+import { isValueMetric, valuesBody } from "./values.js";
 
 const COPY = "M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3";
 const CROSS = "M4 4l8 8M12 4l-8 8";
@@ -202,7 +202,8 @@ function dataSection(context) {
   );
   add("parameters", isNode(context) ? [] : parameterLines(graph, /** @type {ModuleCall} */ (row)));
   add("arguments", argumentLines(context));
-  const cost = Object.entries(row.metrics).map(([name, value]) =>
+  const costs = Object.entries(row.metrics).filter(([name]) => !isValueMetric(name));
+  const cost = costs.map(([name, value]) =>
     name === "parameters" || name === "flops"
       ? formatMetric(name, value)
       : `${formatMetric(name, value)} ${costWord(name)}`.trim(),
@@ -304,35 +305,8 @@ function sourceSection({ document, graph, row, handlers }) {
 
 /** @param {Context} context */
 function valuesSection({ document, row, handlers }) {
-  if (!handlers.values) return null;
-  const body = element(document, "div", { class: "values muted", "aria-live": "polite" }, ["waiting for the kernel…"]);
-  handlers.values(row.name).then(
-    (values) => body.replaceChildren(...(values ? valueRows(document, values) : ["no values recorded"])),
-    (error) => body.replaceChildren(`no values: ${error instanceof Error ? error.message : String(error)}`),
-  );
-  return section(document, "Values", [body]);
-}
-
-/** @type {(document: Document, values: Values) => Node[]} */
-function valueRows(document, values) {
-  const { histogram = [] } = values;
-  const most = histogram.reduce((largest, count) => Math.max(largest, count), 1);
-  const bars = histogram.map((count) => {
-    const bar = element(document, "i");
-    bar.style.height = `${Math.max((count / most) * 40, count > 0 ? 1 : 0)}px`;
-    return bar;
-  });
-  /** @type {[string, string[], string][]} */
-  const rows = [
-    ["range", [`${significant(values.min)} … ${significant(values.max)}`], "mono"],
-    ["mean ± std", [`${significant(values.mean)} ± ${significant(values.std)}`], "mono"],
-  ];
-  if (values.zeros !== undefined) rows.push(["zeros", [`${significant(values.zeros * 100)} %`], "mono"]);
-  rows.push(["NaN / Inf", [`${values.nan ?? 0} / ${values.inf ?? 0}`], "mono"]);
-  return [
-    ...(bars.length > 0 ? [element(document, "div", { class: "histogram", "aria-hidden": "true" }, bars)] : []),
-    table(document, rows),
-  ];
+  const body = row.outputs.length === 0 ? null : valuesBody(document, row.name, row.metrics, handlers.values);
+  return body && section(document, "Values", [body]);
 }
 
 /** @param {Context} context */

@@ -19,7 +19,7 @@ import { failurePlace } from "./chrome.js";
 
 /**
  * @param {Graph} graph
- * @param {Pick<import("./options.js").Options, "depth"|"opened"|"selected"|"showConstants"|"foldRepeats">} options
+ * @param {Pick<import("./options.js").Options, "depth"|"opened"|"commands"|"selected"|"showConstants"|"foldRepeats">} options
  * @returns {State}
  */
 export function startState(graph, options) {
@@ -33,11 +33,21 @@ export function startState(graph, options) {
   if (options.foldRepeats === false) state = { ...state, unfolded: new Set(indexGraph(graph).repeatOf.keys()) };
   const place = failurePlace(graph);
   if (place !== "") state = revealState(graph, state, place);
+  for (const command of options.commands) state = obey(graph, state, command);
   for (const name of options.selected) state = revealState(graph, state, name);
   return {
     ...state,
     hide: options.showConstants === null ? state.hide : { ...state.hide, constants: !options.showConstants },
   };
+}
+
+/** @type {(graph: Graph, state: State, command: import("./options.js").Command) => State} */
+export function obey(graph, state, [kind, names]) {
+  const { callByName } = indexGraph(graph);
+  if (kind === "open") return names.reduce((now, name) => openByName(graph, now, name), state);
+  if (kind === "focus") return names.reduce((now, name) => revealState(graph, now, name), state);
+  const calls = names.map((name) => callByName.get(name)).filter((id) => id !== undefined);
+  return calls.reduce((now, id) => closeById(graph, now, id), state);
 }
 
 /**

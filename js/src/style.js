@@ -108,6 +108,10 @@ dd.mono { font-size: 12px; line-height: 19px; }
 .notes { margin-top: 10px; padding: 6px 10px; border-radius: 8px; background: var(--atlas-hitFill); }
 .histogram { display: flex; align-items: flex-end; gap: 2px; height: 42px; margin-bottom: 4px; }
 .histogram i { flex: 1; max-width: 14px; background: var(--atlas-selected); opacity: .85; border-radius: 2px 2px 0 0; }
+.ends { display: flex; justify-content: space-between; font-size: 11px; margin-bottom: 6px; }
+.values p { margin: 4px 0; }
+.heat { display: block; width: 100%; margin-top: 8px; border: 1px solid var(--atlas-line); border-radius: 4px; image-rendering: pixelated; }
+.values .acts input { flex: 1; width: auto; min-width: 0; padding: 0; }
 
 .bottom { position: absolute; left: 12px; bottom: 12px; right: 12px; z-index: 2; display: flex; gap: 8px; align-items: flex-end; flex-wrap: wrap; pointer-events: none; }
 .frame.with-panel .bottom { right: 372px; }

@@ -6,6 +6,7 @@
  * @typedef {import("./types.js").Scene} Scene
  * @typedef {import("./visible.js").State} State
  * @typedef {import("./options.js").Options} Options
+ * @typedef {import("./options.js").Command} Command
  */
 import { brokenView, failurePlace, helpOverlay, legendContent } from "./chrome.js";
 import { colourModes, colouring } from "./colours.js";
@@ -18,7 +19,7 @@ import { describeBox, describeRoute } from "./outline.js";
 import { reach } from "./reach.js";
 import { download, fileStem, scenePng } from "./saving.js";
 import { decode } from "./schema.js";
-import { closeById, levelsState, openByName, openLevels, standInFinder, startState, toggle } from "./states.js";
+import { closeById, levelsState, obey, openByName, openLevels, standInFinder, startState, toggle } from "./states.js";
 import { STYLE } from "./style.js";
 import { sceneToSvg } from "./svg.js";
 import { cssVariables, detectTheme, familyOf, PALETTES } from "./theme.js";
@@ -108,7 +109,10 @@ export class View {
     this.found = [];
     this.highlighted = options.highlighted;
     this.numbers = options.numbers;
+    this.legend = options.legend;
     this.notes = options.notes;
+    /** What went wrong in Python since something was selected. */
+    this.problem = "";
     this.colourBy = options.colourBy;
     this.version = 0;
     /** @type {Promise<void>} */
@@ -149,6 +153,7 @@ export class View {
     this.host.dataset.ready = "true";
     const [first] = this.selected;
     if (first !== undefined) await this.select([...this.selected]);
+    await this.#show(this.options.commands);
   }
 
   /** Work that nobody waits for: what goes wrong in it is shown. @param {Promise<unknown>} work */
@@ -221,6 +226,7 @@ export class View {
     // What is selected may have been opened, closed or folded.
     if (!this.parts.panel.hidden) showPanel(this);
     this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
+    this.options.onVisible(items);
   }
 
   #filterRows() {
@@ -244,7 +250,8 @@ export class View {
   }
 
   recolour() {
-    this.colouring = colouring(this.graph, this.colourBy, this.palette, this.numbers, this.scene.visible.items);
+    const { items } = this.scene.visible;
+    this.colouring = colouring(this.graph, this.colourBy, this.palette, this.numbers, items, this.legend);
     const content = this.colourBy === "type" ? [] : legendContent(this.document, this.colouring);
     this.parts.legend.replaceChildren(...content);
     this.parts.legend.hidden = content.length === 0;
@@ -422,6 +429,7 @@ export class View {
    */
   async select(names, isMoving = true) {
     this.selected = new Set(names.filter((name) => this.itemOf(name) !== null));
+    this.problem = "";
     this.emphasise();
     this.outline.select(this.selected);
     showPanel(this);
@@ -482,12 +490,15 @@ export class View {
     if (changes.theme) this.applyTheme();
     if (changes.highlighted) this.highlighted = changes.highlighted;
     if (changes.notes) this.notes = changes.notes;
+    if (changes.problem !== undefined) this.problem = changes.problem;
+    if (changes.legend !== undefined) this.legend = changes.legend;
     if (changes.numbers) {
       this.numbers = changes.numbers;
       this.colourBy = Object.keys(this.numbers).length > 0 ? "numbers" : "type";
       this.toolbar.setModes(this.modes(), this.colourBy);
     }
     if (this.isReady) this.recolour();
+    if ((changes.problem || changes.notes) && !this.parts.panel.hidden) showPanel(this);
     this.run(this.#updateState(changes));
   }
 
@@ -495,8 +506,21 @@ export class View {
   async #updateState(changes) {
     if (changes.opened)
       await this.apply(startState(this.graph, { ...this.options, ...changes, opened: changes.opened }), null);
+    if (changes.commands) {
+      const state = changes.commands.reduce((/** @type {State} */ now, /** @type {Command} */ command) => {
+        return obey(this.graph, now, command);
+      }, this.state);
+      await this.apply(state, null);
+      await this.#show(changes.commands);
+    }
     if (changes.selected) await this.select(changes.selected);
     if (changes.focus) await this.focus(changes.focus, false);
+  }
+
+  /** Bring into view what the last of some commands asks for. @param {Command[]} commands */
+  async #show(commands) {
+    const [name] = commands.findLast(([kind]) => kind === "focus")?.[1] ?? [];
+    if (name !== undefined) await this.focus(name, false);
   }
 
   destroy() {

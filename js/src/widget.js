@@ -1,51 +1,71 @@
 /**
- * Entry of the notebook widget (anywidget).
+ * Entry of the notebook widget: joins a view with the model that the kernel shares. The loader (loader.js) calls it.
  *
- * Traits: `_document` (bytes: the JSON document, gzip), `_wasm` (bytes: Graphviz, gzip; may be empty), `_options` (see
- * options.js), `selected` (names; written by both sides), `opened` (names of open calls; written by the view).
+ * Traits, all described in widget.py: `_document` (JSON, gzip), `_options` (see options.js), `look` and `commands` (from
+ * Python), `selected` (written by both sides), `opened`, `visible` and `done` (written by the view).
  *
  * @typedef {Object} Model the part of anywidget's model that is used
  * @property {(name: string) => any} get
  * @property {(name: string, value: unknown) => void} set
  * @property {() => void} save_changes
- * @property {(event: string, handler: () => void) => void} on
- * @property {(event: string, handler: () => void) => void} off
+ * @property {(content: object) => void} send
+ * @property {(event: string, handler: (...given: any[]) => void) => void} on
+ * @property {(event: string, handler: (...given: any[]) => void) => void} off
  */
+import { askKernel } from "./kernel.js";
 import { unpack } from "./page.js";
 import { mount } from "./view.js";
 
 /**
- * @param {{model: Model, el: HTMLElement}} context
+ * @param {{model: Model, el: HTMLElement, wasm: Uint8Array}} context wasm: Graphviz; the same object for all views of a page,
+ *   so that they share a worker
  * @returns {Promise<() => void>} ends the view
  */
-export async function render({ model, el }) {
-  const wasm = bytesOf(model.get("_wasm"));
-  const source = JSON.parse(new TextDecoder().decode(await unpack(bytesOf(model.get("_document")))));
-  const write = (/** @type {string} */ name, /** @type {string[]} */ names) => {
-    if (JSON.stringify(model.get(name)) === JSON.stringify(names)) return;
-    model.set(name, names);
-    model.save_changes();
+export async function render({ model, el, wasm }) {
+  const packed = /** @type {DataView<ArrayBuffer>} */ (model.get("_document"));
+  const bytes = new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength);
+  const source = JSON.parse(new TextDecoder().decode(await unpack(bytes)));
+  const kernel = askKernel(model, (problem) => view.update({ problem }));
+  const write = (/** @type {Record<string, unknown>} */ values) => {
+    const changed = Object.entries(values).filter(([name, value]) => !isSame(model.get(name), value));
+    for (const [name, value] of changed) model.set(name, value);
+    if (changed.length > 0) model.save_changes();
+  };
+  let done = /** @type {number} */ (model.get("done"));
+  const newCommands = () => {
+    const rows = /** @type {[number, string, string[]][]} */ (model.get("commands"));
+    const fresh = rows.filter(([number]) => number > done);
+    done = Math.max(done, ...rows.map(([number]) => number));
+    return fresh.map(([, kind, names]) => [kind, names]);
   };
   const view = mount(el, source, {
     ...model.get("_options"),
-    wasm: wasm.byteLength > 0 ? unpack(wasm) : null,
+    ...model.get("look"),
+    opened: model.get("opened"),
+    commands: newCommands(),
     selected: model.get("selected"),
-    onSelect: (/** @type {string[]} */ names) => write("selected", names),
-    onOpen: (/** @type {string[]} */ names) => write("opened", names),
+    wasm,
+    values: kernel.ask,
+    onSelect: (/** @type {string[]} */ selected) => write({ selected }),
+    onOpen: (/** @type {string[]} */ opened) => write({ opened, done }),
+    onVisible: (/** @type {import("./types.js").Item[]} */ items) =>
+      write({ visible: items.map(({ kind, id }) => (kind === "node" ? -1 - id : id)) }),
   });
-  const follow = () => {
-    const names = /** @type {string[]} */ (model.get("selected"));
-    if (JSON.stringify(names) !== JSON.stringify(view.atlas.selection)) view.update({ selected: names });
+  const handlers = {
+    "change:selected": () => {
+      const selected = model.get("selected");
+      if (!isSame(selected, view.atlas.selection)) view.update({ selected });
+    },
+    "change:look": () => view.update(model.get("look")),
+    "change:commands": () => view.update({ commands: newCommands() }),
   };
-  model.on("change:selected", follow);
+  for (const [event, handler] of Object.entries(handlers)) model.on(event, handler);
   return () => {
-    model.off("change:selected", follow);
+    for (const [event, handler] of Object.entries(handlers)) model.off(event, handler);
+    kernel.end();
     view.destroy();
   };
 }
 
-/** @param {DataView | ArrayBuffer | Uint8Array} data @returns {Uint8Array<ArrayBuffer>} */
-function bytesOf(data) {
-  if (data instanceof ArrayBuffer) return new Uint8Array(data);
-  return new Uint8Array(/** @type {ArrayBuffer} */ (data.buffer), data.byteOffset, data.byteLength);
-}
+/** @type {(one: unknown, other: unknown) => boolean} */
+const isSame = (one, other) => JSON.stringify(one) === JSON.stringify(other);

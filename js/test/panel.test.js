@@ -107,16 +107,53 @@ test("a repeat can be unfolded in whole or in part", () => {
   assert.deepEqual(asked, ["all", { from: 1, to: 5 }]);
 });
 
+const measured = {
+  ...{ shape: [3, 2, 4], dtype: "float32", count: 24, min: -1.32, max: 1.41, mean: 0.003, std: 0.214 },
+  ...{ zeros: 0.25, nan: 1, inf: 2, histogram: [1, 4, 2] },
+};
+
 test("values appear when they arrive, and so does the reason why they don't", async () => {
   const graph = graphOf(gpt2Document(12));
-  const values = { min: -1.32, max: 1.41, mean: 0.003, std: 0.214, histogram: [1, 4, 2] };
-  const panel = panelOf(graph, "input_ids", { values: () => Promise.resolve(values) });
+  const panel = panelOf(graph, "input_ids", { values: () => Promise.resolve([measured]) });
   assert.ok(textOf(panel.querySelector(".values"))?.includes("waiting"));
   const broken = panelOf(graph, "input_ids", { values: () => Promise.reject(new Error("kernel is gone")) });
   await new Promise((resolve) => setTimeout(resolve));
   assert.equal(rowsOf(panel).range, "−1.32 … 1.41");
+  assert.equal(rowsOf(panel).zeros, "25 %");
+  assert.equal(rowsOf(panel)["NaN / Inf"], "1 / 2");
   assert.equal(panel.querySelectorAll(".histogram i").length, 3);
   assert.equal(textOf(broken.querySelector(".values")), "no values: kernel is gone");
+});
+
+test("a slider asks for the slice at its index, the axes without a choice have none", async () => {
+  const graph = graphOf(gpt2Document(12));
+  const picture = { rows: 2, columns: 4, buffer: 0, numbers: [0, 1, 2, 3, 4, 5, 6, 7], low: 0, high: 7 };
+  /** @type {(number[] | null)[]} */
+  const asked = [];
+  const values = async (/** @type {string} */ _name, /** @type {number[] | null} */ at) => {
+    asked.push(at);
+    return [{ ...measured, picture: { ...picture, at: at ?? [0, 1], sizes: [1, 3], of: [2, 4] } }];
+  };
+  const panel = panelOf(graph, "input_ids", { values });
+  await new Promise((resolve) => setTimeout(resolve));
+  const sliders = /** @type {NodeListOf<HTMLInputElement>} */ (panel.querySelectorAll("input[type=range]"));
+  assert.equal(sliders.length, 1);
+  assert.equal(sliders[0].value, "1");
+  sliders[0].value = "2";
+  sliders[0].dispatchEvent(new (/** @type {any} */ (panel.ownerDocument.defaultView).Event)("change"));
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.deepEqual(asked, [null, [0, 2]]);
+  assert.equal(panel.querySelector("canvas")?.getAttribute("aria-label"), "Heat map of 2 × 4 elements, from 0 to 7");
+});
+
+test("statistics that were measured while tracing are shown without a kernel, and not among the costs", () => {
+  const document = gpt2Document(12);
+  const metrics = { value_min: -1, value_max: 2, value_mean: 0.5, value_std: 0.1, value_zeros: 0.5 };
+  document.nodes[0].metrics = { size_bytes: 8, ...metrics, value_nan: 3, value_inf: 0 };
+  const panel = panelOf(graphOf(document), "input_ids", {});
+  assert.equal(rowsOf(panel).range, "−1 … 2");
+  assert.equal(rowsOf(panel)["NaN / Inf"], "3 / 0");
+  assert.equal(rowsOf(panel).cost, "8 B size");
 });
 
 test("notes of the tracer and of the user are shown", () => {

@@ -7,7 +7,7 @@ import { documentNamed, graphOf } from "./scenes.js";
 
 const graph = graphOf(gpt2Document(12));
 const { hide } = closedState();
-const none = { depth: null, opened: null, selected: [], showConstants: null, foldRepeats: null };
+const none = { depth: null, opened: null, commands: [], selected: [], showConstants: null, foldRepeats: null };
 
 /** @type {(state: import("../src/visible.js").State, of?: import("../src/types.js").Graph) => string[]} */
 const names = (state, of = graph) => visibleGraph(of, state).items.map((item) => item.name);

@@ -19,6 +19,16 @@ def script() -> str:
 
 
 @functools.cache
+def loader() -> str:
+    """What each view in a notebook carries: an ES module that gets the bundle from the kernel's runtime model.
+
+    Raises:
+        FileNotFoundError: the bundle was not built.
+    """
+    return _static("loader.js").decode("utf-8")
+
+
+@functools.cache
 def packed_script() -> bytes:
     """The bundle, gzip; equal bytes for equal content."""
     return gzip.compress(_static("atlas.js"), mtime=0)

@@ -3,128 +3,76 @@
 from __future__ import annotations
 
 import os
-import re
 import sys
-import tempfile
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from torchatlas import export, page, text
+from torchatlas import export, media
 from torchatlas.options import ViewOptions, require_boolean, require_integer
 from torchatlas.trace import Trace, trace
+from torchatlas.view import How, Names, View, page_name, require_how
 
-if TYPE_CHECKING:
-    from torchatlas.widget import GraphWidget
-
-Medium = Literal["widget", "html", "text"]
 _EXPORT_FORMATS = ("html",)
 _PICTURE_FORMATS = ("png", "svg")
 
 
-class View:
-    """A trace on show. Not an ipywidgets Widget, which has an `open` and a `close` of its own.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What a view starts with, in the words of the methods of `View`.
 
     Attributes:
-        trace: what is shown.
-        options: how it started.
+        open, close, focus, select, highlight: what is given to the method of that name; None leaves it out.
+        colour: numbers to colour by.
+        legend: what the numbers are.
+        notes: name to a text for the panel.
     """
 
-    def __init__(self, trace: Trace, options: ViewOptions) -> None:
-        self.trace = trace
-        self.options = options
-        self._widget: GraphWidget | None = None
-        self._page: Path | None = None
-        self._shown_in: object = None
+    open: Names | None = None
+    close: Names | None = None
+    focus: str | None = None
+    select: Names | None = None
+    highlight: Names | None = None
+    colour: Mapping[str, float] | None = None
+    legend: str = ""
+    notes: Mapping[str, str] | None = None
 
-    @property
-    def selected(self) -> list[str]:
-        """Names of the selected nodes and module calls; empty without a live view."""
-        return [] if self._widget is None else list(self._widget.selected)
-
-    @property
-    def opened(self) -> list[str]:
-        """Names of the open module calls, as far as the live view has told."""
-        return [] if self._widget is None else list(self._widget.opened)
-
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the trace as a page that starts as this view did, as its document, or as DOT.
-
-        Args:
-            path: where to; ends in `.html`, `.json` or `.dot`.
-
-        Returns:
-            The absolute path of the file.
-
-        Raises:
-            TypeError: `path` is no path.
-            ValueError: `path` has another suffix.
-            OSError: `path` can't be written.
-        """
-        return export.save(self.trace.graph, path, self.options)
-
-    def show(self, page_path: Path | None = None) -> None:
-        """Show the view here and now.
-
-        Args:
-            page_path: the page that a terminal names; None writes one to the folder for temporary files.
-        """
-        medium = _medium()
-        if medium == "widget":
-            self._show_widget()
-        elif medium == "html":
-            self._show_html()
-        else:
-            self._page = page_path or self._page or self._temporary_page()
-            _write(f"{text.summary(self.trace.graph)}\n\nopen in a browser: {self._page}\n")
-        self._shown_in = _current_cell()
-
-    def _temporary_page(self) -> Path:
-        return self.save(Path(tempfile.mkdtemp(prefix="torchatlas-"), _page_name(self.trace)))
-
-    def _show_widget(self) -> None:
-        from IPython.display import display
-
-        from torchatlas import widget
-
-        if self._widget is None:
-            self._widget = widget.make(self.trace.graph, self.options)
-        display(self._widget)
-
-    def _show_html(self) -> None:
-        from IPython.display import HTML, display
-
-        # A frame keeps the page's styles and ids to itself.
-        frame = page.frame(page.render(self.trace.graph, self.options), self.options)
-        display(HTML(frame))
-
-    def _ipython_display_(self) -> None:
-        """Show again where the view is a cell's value, but not in the cell that has just shown it."""
-        if self._shown_in is None or self._shown_in != _current_cell():
-            self.show()
-
-    def __repr__(self) -> str:
-        graph = self.trace.graph
-        return f"<torchatlas.View of {graph.title}: {len(graph.nodes)} nodes, {len(graph.calls)} module calls>"
+    def put_on(self, view: View) -> None:
+        """Call the methods."""
+        for name in ("open", "close", "focus", "select", "highlight"):
+            if getattr(self, name) is not None:
+                getattr(view, name)(getattr(self, name))
+        if self.colour is not None:
+            view.colour(self.colour, self.legend)
+        for name, text in (self.notes or {}).items():
+            view.note(name, text)
 
 
-def show(trace: Trace, **options: Any) -> View:
+_MARKS = {each.name for each in fields(Marks)}
+
+
+def show(trace: Trace, *, view: How = "auto", **options: Any) -> View:
     """Show a trace.
 
     Args:
         trace: what to show.
-        **options: fields of `ViewOptions`.
+        view: as what, in a notebook; see `trace_model`.
+        **options: fields of `ViewOptions`, or of `Marks`: `focus`, `open`, `close`, `select`, `highlight`, `colour` with
+            `legend`, and `notes`.
 
     Returns:
         The view, already shown.
 
     Raises:
         TypeError: there is no such option, or it has the wrong type.
-        ValueError: an option is outside its range.
+        ValueError: an option is outside its range, or a name or query finds nothing.
     """
-    view = View(trace, ViewOptions(**options))
-    view.show()
-    return view
+    marks = Marks(**{name: value for name, value in options.items() if name in _MARKS})
+    made = View(trace, ViewOptions(**{name: value for name, value in options.items() if name not in _MARKS}), view)
+    marks.put_on(made)
+    made.show()
+    return made
 
 
 def trace_model(
@@ -143,6 +91,16 @@ def trace_model(
     show_compressed_view: bool | None = None,
     theme: Literal["auto", "light", "dark"] = "auto",
     past_errors: bool = False,
+    stats: bool = False,
+    view: How = "auto",
+    focus: str | None = None,
+    open: Names | None = None,  # noqa: A002 # the name of the method
+    close: Names | None = None,
+    select: Names | None = None,
+    highlight: Names | None = None,
+    colour: Mapping[str, float] | None = None,
+    legend: str = "",
+    notes: Mapping[str, str] | None = None,
 ) -> View:
     """Run a model's forward once and draw what ran.
 
@@ -171,6 +129,11 @@ def trace_model(
         theme: `light`, `dark` or `auto`.
         past_errors: where the forward raises, look past the failure, so that all failures are found in one run and the
             rest of the model is drawn; see `trace`.
+        stats: measure the results while they are there, so that their statistics are known without a kernel too.
+        view: `widget`, `html` (a page in a frame, of about 700 kB) or `static` (an outline, no script); `auto` takes
+            the widget, and the page on Kaggle, which can't load it. A terminal shows text in any case.
+        focus, open, close, select, highlight, colour, legend, notes: what the view starts with; see the methods of `View`
+            (`notes`: name to text).
 
     Returns:
         The view. As the last value of its cell it does not show again.
@@ -185,6 +148,8 @@ def trace_model(
         >>> view = trace_model(torch.nn.Linear(4, 2), torch.ones(1, 4))  # doctest: +SKIP
     """
     _require_model(model)
+    require_how(view)
+    require_boolean("stats", stats)
     require_boolean("show_module_attr_names", show_module_attr_names)
     require_boolean("past_errors", past_errors)
     options = _view_options(
@@ -197,31 +162,43 @@ def trace_model(
         theme=theme,
     )
     target = _export_target(export_format, export_path)
+    marks = Marks(
+        open=open,
+        close=close,
+        focus=focus,
+        select=select,
+        highlight=highlight,
+        colour=colour,
+        legend=legend,
+        notes=notes,
+    )
     try:
-        recorded = trace(model, inputs, kwargs, past_errors=past_errors)
+        recorded = trace(model, inputs, kwargs, past_errors=past_errors, stats=stats, progress=True)
     except BaseException as error:
         partial = getattr(error, "torchatlas_trace", None)
         if partial is not None:
-            _show_partial(partial, options, target)
+            _show_partial(View(partial, options, view), target)
         raise
-    return _show_and_export(recorded, options, target)
+    shown = View(recorded, options, view)
+    marks.put_on(shown)
+    return _show_and_export(shown, target)
 
 
-def _show_and_export(trace: Trace, options: ViewOptions, target: Path | None) -> View:
-    view = View(trace, options)
+def _show_and_export(view: View, target: Path | None) -> View:
+    trace = view.trace
     path = None
     if target is not None:
-        file = target / _page_name(trace) if target.is_dir() else target
-        path = export.save(trace.graph, file, options, argument="export_path")
+        file = target / page_name(trace) if target.is_dir() else target
+        path = export.save(trace.graph, file, view.options, argument="export_path")
     view.show(path)
-    if path is not None and _medium() != "text":
-        _write(f"saved {path}\n")
+    if path is not None and media.current() != "text":
+        media.write(f"saved {path}\n")
     return view
 
 
-def _show_partial(partial: Trace, options: ViewOptions, target: Path | None) -> None:
+def _show_partial(partial: View, target: Path | None) -> None:
     try:
-        _show_and_export(partial, options, target)
+        _show_and_export(partial, target)
     except Exception as error:  # noqa: BLE001 # the user's own exception must not be replaced by ours
         print(f"torchatlas: the partial graph could not be shown: {error!r}", file=sys.stderr)
 
@@ -293,39 +270,3 @@ def _make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise export.unwritable("export_path", folder, error) from error
-
-
-def _page_name(trace: Trace) -> str:
-    return f"torchatlas_{re.sub(r'[^A-Za-z0-9_-]+', '_', trace.graph.title)[:80]}.html"
-
-
-def _medium() -> Medium:
-    """What can be shown here."""
-    shell = _shell()
-    if shell is None or not hasattr(shell, "kernel"):
-        return "text"
-    # Kaggle's notebooks can't load a widget that was installed in the session (Kaggle/docker-python#1487).
-    return "html" if "KAGGLE_KERNEL_RUN_TYPE" in os.environ else "widget"
-
-
-def _shell() -> Any:
-    """IPython's shell, without importing IPython into a plain script."""
-    ipython = sys.modules.get("IPython")
-    return None if ipython is None else ipython.get_ipython()
-
-
-def _current_cell() -> object:
-    """What tells this run of this cell from others: the request of a kernel, the counter of a terminal."""
-    shell = _shell()
-    if shell is None:
-        return None
-    kernel = getattr(shell, "kernel", None)
-    if kernel is not None:
-        return kernel.get_parent("shell").get("header", {}).get("msg_id")
-    return shell.execution_count
-
-
-def _write(said: str) -> None:
-    """Print, with `?` for what the terminal's encoding lacks."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    print(said.encode(encoding, "replace").decode(encoding), end="", flush=True)

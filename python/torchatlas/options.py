@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, Literal, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, ClassVar, Literal, get_args
 
 Theme = Literal["auto", "light", "dark"]
+Command = tuple[Literal["open", "close", "focus"], tuple[str, ...]]
+"""Open or close calls, or show one node or call: what to do, and names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +23,13 @@ class ViewOptions:
         theme: `light`, `dark`, or `auto` to follow the notebook or the system.
         show_constants: whether tensors that come from elsewhere are drawn; None leaves it to the view.
         fold_repeats: whether equal blocks in a row are drawn as one; None leaves it to the view.
+        selected: names of nodes and calls that are selected.
+        opened: names of the calls that are open at the start; None goes by `depth`.
+        commands: what is then opened, closed and brought into view, in order.
+        highlighted: names of nodes and calls that are marked.
+        numbers: name to a number to colour by; empty for the usual colours.
+        legend: what the numbers are.
+        notes: name to a text that the panel shows.
 
     Raises:
         TypeError: an option has the wrong type.
@@ -32,6 +42,16 @@ class ViewOptions:
     theme: Theme = "auto"
     show_constants: bool | None = None
     fold_repeats: bool | None = None
+    selected: tuple[str, ...] = ()
+    opened: tuple[str, ...] | None = None
+    commands: tuple[Command, ...] = ()
+    highlighted: tuple[str, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    legend: str = ""
+    notes: Mapping[str, str] = field(default_factory=dict)
+
+    LOOK: ClassVar = ("highlighted", "numbers", "legend", "notes")
+    """What is marked on the map; can be changed while a view runs."""
 
     def __post_init__(self) -> None:
         require_integer("height", self.height, at_least=1)
@@ -46,8 +66,24 @@ class ViewOptions:
 
     def to_wire(self) -> dict[str, Any]:
         """The options as the view reads them: JSON values, nothing for what is left to the view."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {name: value for name, value in values.items() if value is not None}
+        values = {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
+        return {name: value for name, value in values.items() if not _is_nothing(name, value)}
+
+    def look(self) -> dict[str, Any]:
+        """The options of `LOOK` as the view reads them, also those that say nothing."""
+        return {name: _plain(getattr(self, name)) for name in self.LOOK}
+
+
+def _is_nothing(name: str, value: Any) -> bool:
+    # That no call is open says something.
+    return value is None or (value in ([], {}, "") and name != "opened")
+
+
+def _plain(value: Any) -> Any:
+    """The same in the types of JSON."""
+    if isinstance(value, tuple):
+        return [_plain(part) for part in value]
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 def require_integer(name: str, value: object, at_least: int) -> None:

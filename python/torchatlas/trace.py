@@ -21,6 +21,8 @@ from torchatlas.cut import Cut, Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.places import is_internal_code
+from torchatlas.measured import Measured
+from torchatlas.progress import Progress
 from torchatlas.record import Call, Op, Record, Value
 from torchatlas.replace import replacement
 from torchatlas.replay import Replacement, Replay
@@ -62,6 +64,8 @@ def trace(
     fake: bool = False,
     past_errors: bool = False,
     keep_state_changes: bool = False,
+    stats: bool = False,
+    progress: bool = False,
 ) -> Trace:
     """Run a forward once and record it.
 
@@ -79,6 +83,10 @@ def trace(
             kept.
         keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them. By default
             they are put back, so that a trace changes nothing.
+        stats: measure results while they are there: their statistics are then metrics of nodes and calls (`value_min`,
+            `value_max`, `value_mean`, `value_std`, `value_zeros`, `value_nan`, `value_inf`), of the first where there
+            are several.
+        progress: show a progress bar where it lasts.
 
     Returns:
         The trace.
@@ -96,11 +104,14 @@ def trace(
     if on_error not in ("raise", "keep"):
         raise ValueError(f"on_error must be 'raise' or 'keep', got {on_error!r}")
     args, named = call_arguments(model, inputs, kwargs)
-    tracer = Tracer(model, keep_state_changes=keep_state_changes)
-    made = Trace(tracer.record, model, args, named)
+    measured = Measured() if stats else None
+    bar = Progress("operations") if progress else None
+    tracer = Tracer(model, keep_state_changes=keep_state_changes, on_result=_watch(measured, bar))
+    made = Trace(tracer.record, model, args, named, measured)
     run = _run_fake if fake else Tracer.run
     try:
-        run(tracer, args, named)
+        with bar or contextlib.nullcontext():
+            run(tracer, args, named)
     except BaseException as error:
         if past_errors and isinstance(error, Exception):
             made = _look_past(made, run)
@@ -118,18 +129,25 @@ class Trace:
     """
 
     def __init__(
-        self, record: Record, target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self,
+        record: Record,
+        target: Callable[..., Any],
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+        measured: Measured | None = None,
     ) -> None:
         self.record = record
         self._target = target
         self._args = args
         self._kwargs = kwargs
+        self._measured = measured
         self._proof = Proof()
 
     @cached_property
     def _bare(self) -> Graph:
         """The graph without explanations, which are made from it."""
-        return build_graph(self.record, is_internal=is_internal_code)
+        graph = build_graph(self.record, is_internal=is_internal_code)
+        return graph if self._measured is None else self._measured.add_to(graph, self.record, self._leaf_values())
 
     @cached_property
     def _built(self) -> Graph:
@@ -222,11 +240,12 @@ class Trace:
         self._proof = Proof(status, found.reason)
         return found
 
-    def values(self, names: str | Iterable[str]) -> dict[str, Any]:
+    def values(self, names: str | Iterable[str], *, progress: bool = False) -> dict[str, Any]:
         """Compute values of nodes and module calls, by replaying as much of the record as is needed.
 
         Args:
             names: names of nodes or module calls; a call stands for what it returned, `name.in` for what it was given.
+            progress: show a progress bar where it lasts.
 
         Returns:
             Name to tensor, as it was at that point of the forward; a tuple where there are several.
@@ -240,8 +259,11 @@ class Trace:
         stops: dict[int, list[tuple[Any, Value]]] = {}
         for name, (count, values) in found.items():
             stops.setdefault(count, []).extend(((name, position), value) for position, value in enumerate(values))
-        run = Replay(self.record, self._fed((), {}), [])
-        run.run(stops, until=max(stops, default=0))
+        until = max(stops, default=0)
+        bar = Progress("operations", until) if progress else None
+        run = Replay(self.record, self._fed((), {}), [], _watch(None, bar))
+        with bar or contextlib.nullcontext():
+            run.run(stops, until=until)
         answers = {name: tuple(run.captured((name, i)) for i in range(len(rows))) for name, (_, rows) in found.items()}
         return {name: tensors[0] if len(tensors) == 1 else tensors for name, tensors in answers.items()}
 
@@ -526,6 +548,19 @@ class Trace:
             if name != again or bits != bits_again:
                 return names[index]
         return None
+
+
+def _watch(measured: Measured | None, bar: Progress | None) -> Callable[[Op, list[torch.Tensor]], None] | None:
+    """What is called after each operation; None where nobody looks."""
+    if bar is None:
+        return None if measured is None else measured.note
+
+    def watch(op: Op, tensors: list[torch.Tensor]) -> None:
+        bar.step()
+        if measured is not None:
+            measured.note(op, tensors)
+
+    return watch
 
 
 def results_of(op: Op) -> list[Value]:

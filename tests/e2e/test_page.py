@@ -378,6 +378,7 @@ def test_breadcrumb_leads_out(opened: Callable[..., View]) -> None:
     view = opened(depth=2)
     view.click("layers.0.norm1")
     crumbs = view.root.get_by_role("navigation", name="Enclosing modules")
+    crumbs.wait_for()
     assert crumbs.get_by_role("button").all_inner_texts() == ["Decoder", "layers.0", "norm1"]
     crumbs.get_by_role("button", name="layers.0").click()
     view.wait_selected("layers.0")
@@ -525,26 +526,34 @@ TWO_VIEWS = """async () => {
         const text = document.querySelector(`[data-torchatlas="${name}"]`).textContent.trim();
         return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
     };
-    const unpacked = new Blob([bytesOf("bundle")]).stream().pipeThrough(new DecompressionStream("gzip"));
-    const script = new Blob([await new Response(unpacked).text()], { type: "text/javascript" });
+    const unpack = async (name) => {
+        const stream = new Blob([bytesOf(name)]).stream().pipeThrough(new DecompressionStream("gzip"));
+        return new Uint8Array(await new Response(stream).arrayBuffer());
+    };
+    const script = new Blob([await unpack("bundle")], { type: "text/javascript" });
+    const wasm = await unpack("wasm");
     const { render } = (await import(URL.createObjectURL(script))).default;
     const make = async () => {
         const values = {
             _document: new DataView(bytesOf("document").buffer),
-            _wasm: new DataView(bytesOf("wasm").buffer),
             _options: { depth: 0, height: 300 },
+            look: {},
+            commands: [],
+            done: 0,
             selected: [],
-            opened: [],
+            opened: null,
+            visible: null,
         };
         const model = {
             get: (name) => values[name],
             set: (name, value) => { values[name] = value; },
             save_changes: () => {},
+            send: () => {},
             on: () => {},
             off: () => {},
         };
         const place = document.body.appendChild(document.createElement("div"));
-        const destroy = await render({ model, el: place });
+        const destroy = await render({ model, el: place, wasm });
         const host = place.querySelector(".torchatlas");
         await host.atlas.ready;
         return { values, host, destroy, place };

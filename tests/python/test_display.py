@@ -30,6 +30,8 @@ CELLS = {
     "crash": "torchatlas.trace_model(broken, torch.ones(1, 4))",
     "kept": "torchatlas.trace(broken, torch.ones(1, 4), on_error='keep').show()",
     "same class": "print(type(view).__mro__)",
+    "page": "torchatlas.trace_model(model, torch.ones(1, 4), view='html')",
+    "outline": "torchatlas.trace_model(model, torch.ones(1, 4), view='static')",
     "selection": "view._widget.set_state({'selected': ['1.relu']})\nprint(view.selected)",
     "kaggle": "os.environ['KAGGLE_KERNEL_RUN_TYPE'] = 'Interactive'\ntorchatlas.trace_model(model, torch.ones(1, 4))",
 }
@@ -52,6 +54,10 @@ def widgets(found: list[Any]) -> int:
     return sum(WIDGET in output.get("data", {}) for output in found)
 
 
+def is_outline(output: Any) -> bool:
+    return output.get("data", {}).get("text/html", "").startswith("<div data-torchatlas-fallback=")
+
+
 @pytest.mark.parametrize(
     ("cell", "shown"),
     [
@@ -67,11 +73,15 @@ def widgets(found: list[Any]) -> int:
 )
 def test_view_shows_as_often_as_it_is_asked_for(outputs: dict[str, list[Any]], cell: str, shown: int) -> None:
     assert widgets(outputs[cell]) == shown
-    assert len(outputs[cell]) == shown
+    assert sum(is_outline(output) for output in outputs[cell]) == shown
+    assert len(outputs[cell]) == 2 * shown
+    # What stands in comes before what hides it.
+    assert is_outline(outputs[cell][0])
 
 
 def test_crash_shows_the_partial_view_and_then_the_exception_itself(outputs: dict[str, list[Any]]) -> None:
-    view, error = outputs["crash"]
+    outline, view, error = outputs["crash"]
+    assert "✗ linear" in outline["data"]["text/html"]
     assert WIDGET in view["data"]
     assert error["output_type"] == "error"
     assert error["ename"] == "RuntimeError"
@@ -93,6 +103,14 @@ def test_kaggle_gets_a_page_instead_of_a_widget(outputs: dict[str, list[Any]]) -
     (shown,) = outputs["kaggle"]
     assert shown["data"]["text/html"].startswith("<div><iframe")
     assert widgets([shown]) == 0
+
+
+def test_caller_chooses_page_or_outline(outputs: dict[str, list[Any]]) -> None:
+    (page,) = outputs["page"]
+    assert page["data"]["text/html"].startswith("<div><iframe")
+    (outline,) = outputs["outline"]
+    assert is_outline(outline)
+    assert "<script" not in outline["data"]["text/html"]
 
 
 def run(code: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
