@@ -521,7 +521,8 @@ def test_reduced_motion_is_respected(browser: Browser, saved: Callable[..., str]
     assert errors == []
 
 
-TWO_VIEWS = """async () => {
+# Gives `make`, which puts the view of a notebook cell at the end of the page, with a model that no kernel shares.
+NOTEBOOK = """
     const bytesOf = (name) => {
         const text = document.querySelector(`[data-torchatlas="${name}"]`).textContent.trim();
         return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
@@ -558,20 +559,61 @@ TWO_VIEWS = """async () => {
         await host.atlas.ready;
         return { values, host, destroy, place };
     };
+"""
+TWO_VIEWS = f"""async () => {{
+    {NOTEBOOK}
     const views = [await make(), await make()];
     await views[0].host.atlas.open("conv1");
     await views[1].host.atlas.select("bn1");
-    const seen = {
+    const seen = {{
         ids: document.querySelectorAll("[id]").length,
         opened: views.map((view) => view.values.opened),
         selected: views.map((view) => view.values.selected),
         heights: views.map((view) => view.host.getBoundingClientRect().height),
-    };
+    }};
     for (const view of views) view.destroy();
     seen.left = views.map((view) => view.place.childElementCount);
     for (const view of views) view.place.remove();
     return seen;
-}"""
+}}"""
+LONG_PAGE = f"""async () => {{
+    {NOTEBOOK}
+    document.querySelector("main").remove();
+    const space = () => {{
+        const made = document.createElement("div");
+        made.style.height = "900px";
+        document.body.append(made);
+    }};
+    space();
+    await make();
+    space();
+}}"""
+
+
+def test_scrolling_past_a_view_goes_on_and_a_wheel_over_it_zooms(opened: Callable[..., View]) -> None:
+    page = opened("residual", depth=0).page
+    page.evaluate(LONG_PAGE)
+    view = View(page)
+
+    def scrolled() -> float:
+        position: float = page.evaluate("scrollY")
+        return position
+
+    page.mouse.move(640, 400)
+    for _ in range(12):
+        before = scrolled()
+        page.mouse.wheel(0, 60)
+        page.wait_for_function("(before) => scrollY > before", arg=before)
+    stage = view.root.locator(".stage").bounding_box()
+    assert stage is not None
+    assert stage["y"] < 400 < stage["y"] + stage["height"], "the view has come under the mouse"
+    width = view.rect("conv1")["width"]
+    # The wheel has rested for longer than a gesture.
+    page.evaluate("() => new Promise((done) => setTimeout(done, 400))")
+    before = scrolled()
+    page.mouse.wheel(0, -100)
+    view.wait("atlas.rect('conv1').width > argument", width)
+    assert scrolled() == before
 
 
 def test_views_on_one_page_do_not_interfere_and_leave_nothing(opened: Callable[..., View]) -> None:
