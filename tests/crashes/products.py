@@ -278,3 +278,19 @@ class MatrixVector(nn.Module):
 @crash("matmul", "mv", "MatrixVector", "(3, 4) from the input `matrix`", "(5,) from the input `vector`", "is 4", "is 5")
 def matrix_times_vector():
     return MatrixVector(), (torch.randn(3, 4), torch.randn(5))
+
+
+class ScaledLinear(nn.Linear):
+    def forward(self, x):
+        return F.linear(x * 0.5, self.weight)  # fails: linear_of_an_own_class
+
+
+@crash(
+    "linear",
+    "1.linear",
+    "Sequential 1",
+    "`1` (ScaledLinear) expects last dimension 6 (its `in_features`), got 5 from `0` (Linear) (2, 5)",
+    suggests="`ScaledLinear(5, 3)` would pass; tried",
+)
+def linear_of_an_own_class():
+    return nn.Sequential(nn.Linear(4, 5), ScaledLinear(6, 3)), torch.randn(2, 4)

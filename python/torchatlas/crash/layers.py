@@ -11,7 +11,7 @@ from torch import nn
 from torchatlas.crash.diagnosis import Changes, Diagnosis, Given, Remedy
 from torchatlas.crash.origin import came_from
 from torchatlas.crash.shapes import origins
-from torchatlas.crash.site import Site, Stub, dtype_text, shape_text
+from torchatlas.crash.site import Site, Stub, class_text, dtype_text, shape_text
 from torchatlas.crash.trial import blank
 from torchatlas.crash.windows import looks_channels_first
 from torchatlas.record import Value
@@ -39,7 +39,7 @@ def layer_norm(site: Site) -> Diagnosis | None:
     module = site.own_module
     if module is not None:
         size = found[0] if len(found) == 1 else list(found)
-        text = f"`nn.{type(module).__name__}({size})`"
+        text = f"`{class_text(module)}({size})`"
         remedies.append(Remedy(text, _resized(site, found, ("normalized_shape",), ("weight", "bias"))))
     turned = [i for i in range(len(data.shape) - 1) if len(wanted) == 1 and data.shape[i] == wanted[0]]
     if turned:
@@ -100,7 +100,7 @@ def _channel_count(site: Site, data: Value, sentence: str, expected: int, channe
     remedies = []
     if module is not None:
         first = f"{site.argument('num_groups', at=1)}, " if site.name == "group_norm" else ""
-        text = f"`nn.{type(module).__name__}({first}{channels})`"
+        text = f"`{class_text(module)}({first}{channels})`"
         tensors = ("running_mean", "running_var", "weight", "bias")
         remedies.append(Remedy(text, _resized(site, (channels,), (), tensors)))
     if data.shape[-1] == expected and len(data.shape) in (3, 4) and not looks_channels_first(data.shape):
@@ -297,7 +297,7 @@ def embedding(site: Site) -> Diagnosis | None:
     remedies = []
     if lowest >= 0 and site.own_module is not None:
         size = f"{highest + 1}, {weight.shape[1]}"
-        text = f"`nn.{type(site.own_module).__name__}({size})`"
+        text = f"`{class_text(site.own_module)}({size})`"
         remedies.append(Remedy(text, attempt=lambda: _look_up(site, indices, highest + 1)))
     facts = {"rows": rows, "lowest": lowest, "highest": highest, "indices": tuple(indices.shape)}
     shape = (*indices.shape, weight.shape[1]) if site.name == "embedding" else (indices.shape[0], weight.shape[1])
@@ -386,7 +386,7 @@ def recurrent(site: Site) -> Diagnosis | None:
             f"{name} expects last dimension {module.input_size} (its `input_size`), got {data.shape[-1]} "
             f"{came_from(site, data, len(data.shape) - 1)}"
         )
-        text = f"`nn.{type(module).__name__}({data.shape[-1]}, {module.hidden_size})`"
+        text = f"`{class_text(module)}({data.shape[-1]}, {module.hidden_size})`"
         facts = {"expected": module.input_size, "got": int(data.shape[-1]), "input": tuple(data.shape)}
         remedy = Remedy(text, attempt=lambda: _run_recurrent(module, data))
         return Diagnosis("recurrent", sentence, facts, (remedy,), _recurrent_result(module, data))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from torchatlas.crash.diagnosis import Changes, Diagnosis, Remedy
 from torchatlas.crash.origin import came_from, size_origin
-from torchatlas.crash.site import Site, Stub, shape_text
+from torchatlas.crash.site import Site, Stub, class_text, shape_text
 from torchatlas.record import Value
 
 _MATMUL = {"matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "mv", "dot", "chain_matmul", "inner", "vdot"}
@@ -32,7 +32,9 @@ def linear(site: Site) -> Diagnosis | None:
     remedies = [Remedy(f"`{text}` on its input", {key: stub}) for text, stub in (*folded, *turned)]
     if site.own_module is not None and len(weight.shape) == 2:
         wider = Stub.like(weight, (weight.shape[0], got))
-        remedies.append(Remedy(f"`nn.Linear({got}, {weight.shape[0]})`", {site.key_of(weight): wider}))
+        remedies.append(
+            Remedy(f"`{class_text(site.own_module)}({got}, {weight.shape[0]})`", {site.key_of(weight): wider})
+        )
     plain: Changes = {key: Stub.like(data, (*data.shape[:-1], expected))}
     assumptions = (*({key: stub} for _, stub in folded), plain, *({key: stub} for _, stub in turned))
     facts = {"expected": expected, "got": got, "input": tuple(data.shape), "weight": tuple(weight.shape)}

@@ -216,10 +216,17 @@ def forward_code(module: Any) -> CodeType | None:
 
 
 def is_torch_module(module: Any) -> bool:
-    """Whether a module's class is one of torch's leaf classes, not the user's and no container."""
+    """Whether a module's class is one of torch's leaf classes or made from one; no container."""
     if module is None or isinstance(module, _CONTAINERS):
         return False
-    return type(module).__module__.startswith(("torch.nn.", "torch.ao.nn."))
+    bases = (cls for cls in type(module).__mro__ if cls is not torch.nn.Module)
+    return any(cls.__module__.startswith(("torch.nn.", "torch.ao.nn.")) for cls in bases)
+
+
+def class_text(module: Any) -> str:
+    """Name of a module's class as code has it: `nn.Linear`, `MyLinear`."""
+    name = type(module).__name__
+    return f"nn.{name}" if type(module).__module__.startswith("torch.nn.") else name
 
 
 _CONTAINERS = (

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchatlas.crash.diagnosis import Changes, Diagnosis, Remedy
 from torchatlas.crash.origin import came_from, root_of
-from torchatlas.crash.site import Site, Stub, shape_text
+from torchatlas.crash.site import Site, Stub, class_text, shape_text
 from torchatlas.record import Value
 
 _CONV = re.compile(r"conv(_transpose)?([123])d")
@@ -77,7 +77,7 @@ def _channels(
     if module is not None and groups == 1:
         out = int(weight.shape[1] if is_transposed else weight.shape[0])
         shape = (got, out, *weight.shape[2:]) if is_transposed else (out, got, *weight.shape[2:])
-        text = f"`nn.{type(module).__name__}({got}, {out}, …)`"
+        text = f"`{class_text(module)}({got}, {out}, …)`"
         remedies.append(Remedy(text, {site.key_of(weight): Stub.like(weight, shape)}))
     fitting = [*data.shape[:axis], expected, *data.shape[axis + 1 :]]
     assumptions: list[Changes] = [remedy.changes for remedy in remedies if key in remedy.changes]
