@@ -9,7 +9,8 @@ from typing import Any
 import torch
 
 from torchatlas.bits import all_same
-from torchatlas.cut import Cut, CutMaker, Point, Request
+from torchatlas.cut import Cut
+from torchatlas.cutting import CutMaker, Point, Request
 from torchatlas.places import line_of
 from torchatlas.query import is_pattern
 from torchatlas.record import Op, Record, Value

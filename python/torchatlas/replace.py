@@ -12,7 +12,7 @@ from torch import nn
 
 from torchatlas.builder import values_in
 from torchatlas.capture import only_tensor, split_call_number
-from torchatlas.cut import Point, as_template
+from torchatlas.cutting import Point, as_template
 from torchatlas.names import Names
 from torchatlas.record import Op
 from torchatlas.replay import Replacement

@@ -1,0 +1,449 @@
+"""Turn a part of a record into a cut: what comes in, what it holds, what it runs, what it guards."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+
+from torchatlas.builder import values_in
+from torchatlas.cut import Cut, Holder
+from torchatlas.program import Device, Feed, Function, Guard, Input, Leaf, Name, Part, Program, Slot, Step, Take
+from torchatlas.record import Nested, Op, Record, Value
+from torchatlas.slicing import Memories, Moment, Slice, slice_record
+from torchatlas.structure import Template, put_together, take_apart
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A named place in a record where it can be cut.
+
+    Attributes:
+        name: what the picture calls it.
+        count: number of operations that have run by then.
+        shape: the value there, each tensor replaced by its `Value`: a value, a list or tuple of them, or a template.
+    """
+
+    name: str
+    count: int
+    shape: Any
+
+    def moments(self) -> list[Moment]:
+        """The tensors there."""
+        return [Moment(value, self.count) for value in values_in(self.shape)]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be cut out of a record.
+
+    Attributes:
+        given: places whose values become inputs, with the names of these.
+        output: what the cut gives: a nested value with a `Point` where a value of the record goes.
+        share_modules: hold the model's own parameters, not copies.
+        model: the model, where there is one.
+    """
+
+    given: tuple[tuple[Point, str], ...]
+    output: Any
+    share_modules: bool
+    model: Any
+
+
+class CutMaker:
+    """Turns a part of a record into a cut."""
+
+    def __init__(self, record: Record, request: Request, describe_place: Callable[[Op], str]) -> None:
+        self.record = record
+        self.request = request
+        self.describe_place = describe_place
+        self.memories = Memories(record)
+        self.moments: list[Moment] = []
+        self.owners: list[int] = []
+        for position, (point, _) in enumerate(request.given):
+            for value in {id(v): v for v in values_in(point.shape)}.values():
+                self.moments.append(Moment(value, point.count))
+                self.owners.append(position)
+        self.points = _points_in(request.output)
+        wanted = [moment for point in self.points for moment in point.moments()]
+        self.slice: Slice = slice_record(record, self.moments, wanted)
+        keys = {(moment.time, id(moment.value)): key for key, moment in enumerate(self.taken_moments())}
+        self.output = _output_template(request.output, lambda point, value: keys[point.count, id(value)])
+        self._slots: dict[int, int] = {}
+        self._names: dict[int, str] = {}
+
+    def make(self, names: Mapping[int, str], known_keys: frozenset[str]) -> Cut:
+        """The cut.
+
+        Args:
+            names: what the picture calls each operation, by its position in the record.
+            known_keys: keys in the state of the whole model.
+        """
+        for op in self.record.ops:
+            for value in values_in(op.out):
+                self._names.setdefault(id(value), names.get(op.index, op.name))
+        inputs, feeds = self._inputs()
+        leaves, tensors = self._leaves()
+        timed = [*feeds, *self._takes(), *self._steps(names)]
+        steps = self._with_drops([step for _, _, step in sorted(timed, key=lambda row: row[:2])])
+        devices: dict[str, str] = {}
+        for leaf, (value, _) in zip(leaves, tensors, strict=True):
+            devices.setdefault(str(value.device), leaf.path)
+        program = Program(
+            title=self.record.title,
+            inputs=tuple(inputs),
+            leaves=tuple(leaves),
+            steps=tuple(steps),
+            output=self.output,
+            output_names=_output_template(self.request.output, None),
+            guards=tuple(self._guards(inputs)),
+            known_keys=known_keys,
+            devices=tuple(devices.items()),
+        )
+        cut = Cut(program)
+        self._fill(cut, leaves, tensors, steps)
+        return cut
+
+    def _slot(self, value: Value) -> int:
+        return self._slots.setdefault(id(value), len(self._slots))
+
+    # Inputs
+
+    def _inputs(self) -> tuple[list[Input], list[tuple[int, int, Feed]]]:
+        rows: list[Input] = []
+        feeds: list[tuple[int, int, Feed]] = []
+        positions = {(id(moment.value), moment.time): position for position, moment in enumerate(self.moments)}
+        for name, shape, values, count in self.rows():
+            needed: set[int] = set()
+            for place, value in enumerate(values):
+                position = positions.get((id(value), count))
+                if position is None or position in self.slice.used:
+                    needed.add(place)
+                    feeds.append((count, 0, self._feed(len(rows), place, Moment(value, count), position)))
+                    self._names[id(value)] = name
+            rows.append(Input(name, _numbered(shape, values), tuple(map(_spec, values)), frozenset(needed)))
+        names = [row.name for row in rows]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two inputs would be called {twice!r}: give one of them another name")
+        return rows, feeds
+
+    def _feed(self, row: int, place: int, moment: Moment, position: int | None) -> Feed:
+        aliases = [] if position is None else self.slice.aliases.get(position, [])
+        is_written = self.memories.is_written_by(moment.value, self.slice.ops, moment.time)
+        return Feed(
+            input=row,
+            tensor=place,
+            slots=tuple(map(self._slot, (moment.value, *aliases))),
+            is_copied=is_written or (position is None and moment.value.is_written),
+            is_in_place=position in self.slice.in_place,
+        )
+
+    # Leaves
+
+    def _leaves(self) -> tuple[list[Leaf], list[tuple[Value, torch.Tensor]]]:
+        rows: list[Leaf] = []
+        tensors: list[tuple[Value, torch.Tensor]] = []
+        constants = 0
+        order = {name: position for position, name in enumerate(self.record.owned)}
+        found = [value for value in self.slice.leaves.values() if value.kind != "input"]
+        for value in sorted(found, key=lambda value: order.get(value.name or "", len(order))):
+            path = value.name
+            if value.kind == "constant" or path is None:
+                path = f"constants.{constants}"
+                constants += 1
+            assert value.tensor is not None
+            rows.append(Leaf(self._slot(value), path, value.kind == "constant" and value.is_written))
+            tensors.append((value, value.tensor))
+        return rows, tensors
+
+    def _fill(
+        self, cut: Cut, leaves: list[Leaf], tensors: list[tuple[Value, torch.Tensor]], steps: Sequence[Any]
+    ) -> None:
+        """Put parameters, buffers, constants and modules into a cut."""
+        is_shared = self.request.share_modules
+        for leaf, (value, tensor) in zip(leaves, tensors, strict=True):
+            owner, _, key = leaf.path.rpartition(".")
+            holder = _holder(cut, owner)
+            if value.kind == "parameter":
+                holder._parameters[key] = tensor if is_shared else _copied_parameter(tensor)  # type: ignore[assignment]
+            else:
+                holder._buffers[key] = tensor if is_shared else tensor.detach().clone()
+                if value.kind == "constant" or self._is_temporary(leaf.path):
+                    holder._non_persistent_buffers_set.add(key)
+        paths = {id(module): name for name, module in _modules_of(self.request.model)}
+        for step in steps:
+            for path in _part_paths(step) if isinstance(step, Step) else ():
+                found = next(m for m in self._modules_in_ops() if paths.get(id(m), _nameless(m)) == path)
+                owner, _, key = path.rpartition(".")
+                if key not in _holder(cut, owner)._modules:
+                    _holder(cut, owner)._modules[key] = found if is_shared else copy.deepcopy(found)
+
+    def _modules_in_ops(self) -> list[nn.Module]:
+        ops = (op for op in self.record.ops if op.index in self.slice.ops)
+        return [arg for op in ops for arg in (*op.args, *op.kwargs.values()) if isinstance(arg, nn.Module)]
+
+    def _is_temporary(self, path: str) -> bool:
+        owner, _, key = path.rpartition(".")
+        modules = dict(_modules_of(self.request.model))
+        return owner in modules and key in modules[owner]._non_persistent_buffers_set
+
+    # Steps
+
+    def _steps(self, names: Mapping[int, str]) -> Iterator[tuple[int, int, Step]]:
+        for op in self.record.ops:
+            if op.index in self.slice.ops:
+                yield op.index, 2, self._step(op, names.get(op.index, op.name), is_query=False)
+        for query in self.slice.queries:
+            yield query.index, 1, self._step(query, query.name, is_query=True)
+
+    def _step(self, op: Op, name: str, *, is_query: bool) -> Step:
+        base = self.record.context
+        follows = base is not None and op.context.grad == base.grad and op.context.inference == base.inference
+        args = tuple(self._packed(arg) for arg in op.args)
+        kwargs = {key: self._packed(arg, key) for key, arg in op.kwargs.items()}
+        results = [] if is_query else list(values_in(op.out))
+        makes = bool(results) and not op.reads and not _has_device((args, kwargs))
+        texts = [*map(self._text, op.args), *(f"{key}={self._text(arg)}" for key, arg in op.kwargs.items())]
+        call = f"{op.name}({', '.join(texts)})"
+        return Step(
+            position=op.index,
+            function=Function(op.func),
+            args=args,
+            kwargs=kwargs,
+            out=None if is_query else self._packed(op.out),
+            context=op.context,
+            follows=follows,
+            device=str(results[0].device) if makes else "",
+            answer=op.out if is_query else None,
+            place=self.describe_place(op) if is_query else "",
+            text=call if is_query else f"{name} = {call}",
+            is_query=is_query,
+        )
+
+    def _packed(self, arg: Any, key: str = "") -> Any:
+        """An argument or result with stand-ins that hold no tensors."""
+        cls = type(arg)
+        if cls is Value:
+            return Slot(self._slot(arg))
+        if cls is torch.device:
+            return Device(str(arg))
+        if cls is str and key == "device":
+            return Device(str(torch.device(arg)))
+        if cls is tuple or cls is list:
+            return cls(self._packed(part) for part in arg)
+        if cls is dict:
+            return {name: self._packed(part, name) for name, part in arg.items()}
+        if cls is slice:
+            return slice(self._packed(arg.start), self._packed(arg.stop), self._packed(arg.step))
+        if cls is Nested:
+            return arg.template.mapped(lambda value: Slot(self._slot(value)))
+        if isinstance(arg, nn.Module):
+            paths = {id(module): name for name, module in _modules_of(self.request.model)}
+            return Part(paths.get(id(arg), _nameless(arg)))
+        return arg
+
+    def _text(self, arg: Any) -> str:
+        if isinstance(arg, Value):
+            return self._names.get(id(arg), arg.name or "constant")
+        if isinstance(arg, (list, tuple)):
+            inner = ", ".join(map(self._text, arg))
+            return f"[{inner}]" if isinstance(arg, list) else f"({inner},)" if len(arg) == 1 else f"({inner})"
+        if isinstance(arg, (Nested, nn.Module)):
+            return "…"
+        return repr(arg)
+
+    def taken_moments(self) -> list[Moment]:
+        """Everything that goes into the output, each once."""
+        return list({(m.time, id(m.value)): m for point in self.points for m in point.moments()}.values())
+
+    def rows(self) -> list[tuple[str, Any, list[Value], int]]:
+        """The inputs in order, those of the model first: name, shape, tensors, and when each is taken."""
+        order = {id(value): position for position, (_, value) in enumerate(self.record.inputs)}
+        found: list[tuple[tuple[int, int], tuple[str, Any, list[Value], int]]] = [
+            ((0, order[id(value)]), (path, value, [value], 0))
+            for path, value in self.record.inputs
+            if id(value) in self.slice.leaves
+        ]
+        used = {self.owners[position] for position in self.slice.used}
+        for given in sorted(used, key=lambda index: self.request.given[index][0].count):
+            point, name = self.request.given[given]
+            values = [moment.value for moment, owner in zip(self.moments, self.owners, strict=True) if owner == given]
+            is_input = len(values) == 1 and id(values[0]) in order
+            rank = (0, order[id(values[0])]) if is_input else (1, len(found))
+            found.append((rank, (name, point.shape, values, point.count)))
+        return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+    def _takes(self) -> Iterator[tuple[int, int, Take]]:
+        for key, (value, count) in enumerate(self.taken_moments()):
+            is_copied = self.memories.is_written_by(value, self.slice.ops, count)
+            yield count, 1, Take(self._slot(value), key, is_copied)
+
+    def _with_drops(self, steps: list[Any]) -> list[Any]:
+        """The steps, each with the slots that nobody reads after it."""
+        last: dict[int, int] = {}
+        for position, step in enumerate(steps):
+            for slot in _slots_of(step):
+                last[slot] = position
+        drops: dict[int, list[int]] = {}
+        for slot, position in last.items():
+            while position < len(steps) and not isinstance(steps[position], Step):
+                position += 1
+            drops.setdefault(position, []).append(slot)
+        return [
+            dataclasses.replace(step, drops=tuple(drops.get(position, ()))) if isinstance(step, Step) else step
+            for position, step in enumerate(steps)
+        ]
+
+    # Guards
+
+    def _guards(self, inputs: list[Input]) -> Iterator[Guard]:
+        for row in inputs:
+            for path, position in row.shape.paths(row.name):
+                if position not in row.needed:
+                    continue
+                shape, dtype, _ = row.tensors[position]
+                yield Guard(f"{path} is {shape} {str(dtype).removeprefix('torch.')}", True)
+            for path, value in row.shape.plain_parts(row.name):
+                yield Guard(f"{path} is {value!r}", False)
+        for query in self.slice.queries:
+            yield Guard(f"{query.name} gave Python {query.out!r}{self.describe_place(query)}", True)
+        for query in self.slice.unchecked:
+            yield Guard(f"{query.name} gave Python a value{self.describe_place(query)}", False)
+        for value in self.slice.leaves.values():
+            if value.kind == "constant":
+                text = f"a constant {tuple(value.shape or ())} {value.note or f'is the attribute {value.name}'}"
+                yield Guard(text, False)
+        yield Guard("sizes and numbers that the code worked out in Python are as recorded", False)
+
+
+def _spec(value: Value) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
+    return None if value.shape is None else tuple(value.shape), value.dtype, str(value.device)
+
+
+def as_template(shape: Any) -> Template:
+    """The value at a point as a template whose stand-ins are values."""
+    if isinstance(shape, Template):
+        return shape
+    if isinstance(shape, Nested):
+        return shape.template
+    return _marked_template(shape, lambda part: (part,) if isinstance(part, Value) else None)
+
+
+def _numbered(shape: Any, values: list[Value]) -> Template:
+    """A template in which each value is replaced by its place in a list."""
+    places = {id(value): place for place, value in enumerate(values)}
+    return as_template(shape).mapped(lambda value: places[id(value)])
+
+
+def _marked_template(value: Any, keys_of: Callable[[Any], Any]) -> Template:
+    """A template of lists, tuples and dicts.
+
+    Args:
+        value: the lists, tuples and dicts.
+        keys_of: for a part: a key in a tuple, a template of keys, or None where the part is to be entered.
+    """
+    keys: dict[int, Any] = {}
+    marks: list[torch.Tensor] = []
+
+    def mark(key: Any) -> torch.Tensor:
+        marks.append(torch.empty(0))
+        keys[id(marks[-1])] = key
+        return marks[-1]
+
+    def marked(part: Any) -> Any:
+        found = keys_of(part)
+        if isinstance(found, Template):
+            return put_together(found, mark)
+        if found is not None:
+            return mark(found[0])
+        if isinstance(part, Mapping):
+            return {key: marked(each) for key, each in part.items()}
+        return type(part)(marked(each) for each in part) if type(part) in (list, tuple) else part
+
+    return take_apart(marked(value), lambda tensor: keys[id(tensor)])
+
+
+def _points_in(output: Any) -> list[Point]:
+    if isinstance(output, Point):
+        return [output]
+    if isinstance(output, Mapping):
+        return [point for part in output.values() for point in _points_in(part)]
+    if isinstance(output, (list, tuple)):
+        return [point for part in output for point in _points_in(part)]
+    return []
+
+
+def _output_template(output: Any, key_of: Callable[[Point, Value], int] | None) -> Template:
+    """The output with a key where each tensor goes; with names, where there is no key, for reading."""
+
+    def keys_of(part: Any) -> Any:
+        if not isinstance(part, Point):
+            return None
+        if key_of is None:
+            return (Name(part.name),)
+        return as_template(part.shape).mapped(lambda value: key_of(part, value))
+
+    return _marked_template(output, keys_of)
+
+
+def _holder(cut: nn.Module, path: str) -> nn.Module:
+    """The module at a path, made where it is not there yet."""
+    holder = cut
+    for step in path.split(".") if path else ():
+        if holder._modules.get(step) is None:
+            holder._modules[step] = Holder()
+        holder = holder._modules[step]  # type: ignore[assignment]
+    return holder
+
+
+def _copied_parameter(tensor: torch.Tensor) -> nn.Parameter:
+    return nn.Parameter(tensor.detach().clone(), requires_grad=tensor.requires_grad)
+
+
+def _modules_of(model: Any) -> list[tuple[str, nn.Module]]:
+    root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
+    return list(root.named_modules()) if isinstance(root, nn.Module) else []
+
+
+def _nameless(module: nn.Module) -> str:
+    return f"{type(module).__name__}_{id(module)}"
+
+
+def _part_paths(step: Step) -> list[str]:
+    return [arg.path for arg in (*step.args, *step.kwargs.values()) if isinstance(arg, Part)]
+
+
+def _has_device(arg: Any) -> bool:
+    if isinstance(arg, Device):
+        return True
+    if isinstance(arg, (list, tuple)) and type(arg) in (list, tuple):
+        return any(map(_has_device, arg))
+    return isinstance(arg, dict) and any(map(_has_device, arg.values()))
+
+
+def _slots_of(step: Any) -> Iterator[int]:
+    """Slots that a step reads or fills."""
+    if isinstance(step, Feed):
+        yield from step.slots
+    elif isinstance(step, Take):
+        yield step.slot
+    else:
+        todo: list[Any] = [step.args, step.kwargs, step.out]
+        while todo:
+            part = todo.pop()
+            if isinstance(part, Slot):
+                yield part.number
+            elif type(part) in (list, tuple):
+                todo.extend(part)
+            elif isinstance(part, dict):
+                todo.extend(part.values())
+            elif isinstance(part, slice):
+                todo.extend((part.start, part.stop, part.step))
+            elif isinstance(part, Template):
+                todo.extend(part.stand_ins())
