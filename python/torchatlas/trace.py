@@ -17,7 +17,8 @@ from torchatlas import export, extraction, query, schema, text
 from torchatlas.arguments import call_arguments, named_arguments
 from torchatlas.bits import all_same, as_bytes
 from torchatlas.builder import build_graph, values_in
-from torchatlas.cut import Cut, Point
+from torchatlas.cut import Cut
+from torchatlas.cutting import Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.places import is_internal_code
