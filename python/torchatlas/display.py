@@ -58,8 +58,8 @@ def show(trace: Trace, *, view: How = "auto", **options: Any) -> View:
     Args:
         trace: what to show.
         view: as what, in a notebook; see `trace_model`.
-        **options: fields of `ViewOptions`, or of `Marks`: `focus`, `open`, `close`, `select`, `highlight`, `colour` with
-            `legend`, and `notes`.
+        **options: fields of `ViewOptions`, or of `Marks`: `focus`, `open`, `close`, `select`, `highlight`, `colour`
+            with `legend`, and `notes`.
 
     Returns:
         The view, already shown.
@@ -94,7 +94,7 @@ def trace_model(
     stats: bool = False,
     view: How = "auto",
     focus: str | None = None,
-    open: Names | None = None,  # noqa: A002 # the name of the method
+    open: Names | None = None,
     close: Names | None = None,
     select: Names | None = None,
     highlight: Names | None = None,
@@ -132,8 +132,8 @@ def trace_model(
         stats: measure the results while they are there, so that their statistics are known without a kernel too.
         view: `widget`, `html` (a page in a frame, of about 700 kB) or `static` (an outline, no script); `auto` takes
             the widget, and the page on Kaggle, which can't load it. A terminal shows text in any case.
-        focus, open, close, select, highlight, colour, legend, notes: what the view starts with; see the methods of `View`
-            (`notes`: name to text).
+        focus, open, close, select, highlight, colour, legend, notes: what the view starts with; see the methods of
+            `View` (`notes`: name to text).
 
     Returns:
         The view. As the last value of its cell it does not show again.

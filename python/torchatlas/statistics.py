@@ -33,14 +33,14 @@ def describe(tensor: torch.Tensor) -> dict[str, Any]:
     """Shape, dtype, the statistics of `numbers()`, and a histogram.
 
     Returns:
-        `shape`, `dtype` (without `torch.`), `count` of elements, those of `numbers()`, and `histogram`: counts of finite
-        elements in equal steps from `min` to `max`; empty where there are none.
+        `shape`, `dtype` (without `torch.`), `count` of elements, those of `numbers()`, and `histogram`: counts of
+        finite elements in equal steps from `min` to `max`; empty where there are none.
 
     Raises:
         ValueError: the tensor has no values, being on the meta device or fake.
     """
     flat = _flat(tensor)
-    finite = flat[torch.isfinite(flat)]
+    finite = _finite(flat)
     counts = [] if finite.numel() == 0 else torch.histc(finite.float().cpu(), HISTOGRAM_STEPS).int().tolist()
     return {
         "shape": list(tensor.shape),
@@ -59,9 +59,9 @@ def picture(tensor: torch.Tensor, at: Sequence[int] | None = None) -> tuple[dict
         at: index on each axis before the last two; None for the middle of each. Indices beyond an axis mean its end.
 
     Returns:
-        What the view must know (`rows`, `columns`, `low` and `high` of the whole tensor's finite elements, `at`, `sizes`
-        of the axes before the last two, `of`: size of the slice) and float32 numbers, row by row, little-endian. None
-        for a tensor of fewer than two elements.
+        What the view must know (`rows`, `columns`, `low` and `high` of the whole tensor's finite elements, `at`,
+        `sizes` of the axes before the last two, `of`: size of the slice) and float32 numbers, row by row,
+        little-endian. None for a tensor of fewer than two elements.
 
     Raises:
         ValueError: the tensor has no values, being on the meta device or fake.
@@ -107,16 +107,24 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     return values.reshape(-1).to(values.dtype if values.dtype is torch.float64 else torch.float32)
 
 
+def _finite(flat: torch.Tensor) -> torch.Tensor:
+    """The finite elements; the tensor itself where all are, as in almost every model."""
+    if flat.numel() == 0 or torch.isfinite(torch.stack(torch.aminmax(flat))).all():
+        return flat
+    return flat[torch.isfinite(flat)]
+
+
 def _numbers(flat: torch.Tensor) -> dict[str, float | None]:
-    finite = flat[torch.isfinite(flat)]
+    finite = _finite(flat)
     known: dict[str, float | None] = {"min": None, "max": None, "mean": None, "std": None}
     if finite.numel() > 0:
-        # Sums of many float32 lose digits, and squares of large ones overflow.
-        exact = finite.double()
         low, high = torch.aminmax(finite)
-        known = {"min": low.item(), "max": high.item(), "mean": exact.mean().item()}
-        known["std"] = exact.std(correction=0).item()
+        std, mean = torch.std_mean(finite, correction=0)
+        if not torch.isfinite(std):  # squares of large float32 overflow
+            std, mean = torch.std_mean(finite.double(), correction=0)
+        known = {"min": low.item(), "max": high.item(), "mean": mean.item(), "std": std.item()}
     known = {name: value if value is None or math.isfinite(value) else None for name, value in known.items()}
-    count = max(flat.numel(), 1)
-    zeros, nan = int((flat == 0).sum()), int(torch.isnan(flat).sum())
-    return {**known, "zeros": zeros / count, "nan": nan, "inf": flat.numel() - finite.numel() - nan}
+    strange = flat.numel() - finite.numel()
+    nan = int(torch.isnan(flat).sum()) if strange else 0
+    zeros = (flat.numel() - int(torch.count_nonzero(flat))) / max(flat.numel(), 1)
+    return {**known, "zeros": zeros, "nan": nan, "inf": strange - nan}

@@ -21,8 +21,8 @@ from torchatlas.cut import Cut
 from torchatlas.cutting import Point
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
-from torchatlas.places import is_internal_code
 from torchatlas.measured import Measured
+from torchatlas.places import is_internal_code
 from torchatlas.progress import Progress
 from torchatlas.record import Call, Op, Record, Value
 from torchatlas.replace import replacement
@@ -290,6 +290,30 @@ class Trace:
         )
         names = {op.index: name for name, op in self._ops_by_name.items()}
         return extraction.extract(self.record, request, self._fed((), {}), names, keys)
+
+    def extract_region(self, names: str | Iterable[str], *, share_modules: bool = False) -> Cut:
+        """Cut out what was selected in the picture: some nodes, and all that lies inside some module calls.
+
+        Args:
+            names: names of nodes and module calls, globs or queries.
+            share_modules: hold the model's own parameters, not copies.
+
+        Returns:
+            The part: its inputs are what the region reads from outside of it, its outputs what is read from the region
+            there: one value, or a dict by name.
+
+        Raises:
+            ValueError: a name does not exist, or there is nothing to run in the region.
+        """
+        wanted = [names] if isinstance(names, str) else list(names)
+        selected = {point.name.removesuffix(".in") for name in wanted for point in self._points(name)}
+        node_in, node_out = extraction.region_ends(self._built, selected)
+        if not node_out:
+            raise ValueError(f"nothing outside reads what {', '.join(wanted)} gives, so there is nothing to cut out")
+        return self.extract(
+            node_in or None, node_out[0] if len(node_out) == 1 else {name: name for name in node_out},
+            share_modules=share_modules,
+        )  # fmt: skip
 
     def find(self, query_text: str) -> list[str]:
         """Names of the module calls and nodes that a query finds; the language is the search box's, see `query`."""
