@@ -11,6 +11,7 @@ import torch
 from torchatlas.bits import all_same
 from torchatlas.cut import Cut
 from torchatlas.cutting import CutMaker, Point, Request
+from torchatlas.graph import Graph
 from torchatlas.places import line_of
 from torchatlas.query import is_pattern
 from torchatlas.record import Op, Record, Value
@@ -68,6 +69,31 @@ def _shaped(points_of: Callable[[str], list[Point]], names: Names) -> Any:
         return {new: found(old) for old, new in names.items()}
     rows = [found(name) for name in names]
     return tuple(rows) if isinstance(names, tuple) else rows
+
+
+def region_ends(graph: Graph, selected: set[str]) -> tuple[list[str], list[str]]:
+    """What a region of the graph reads from outside, parameters and constants left aside, and what is read of it there.
+
+    Args:
+        graph: the graph.
+        selected: names of nodes, and of module calls with all that lies inside them.
+    """
+    calls: set[int] = set()
+    for call in graph.calls:  # callers come first
+        if call.name in selected or call.parent in calls:
+            calls.add(call.id)
+    inside = {
+        node.id
+        for node in graph.nodes
+        if node.kind in ("op", "opaque") and (node.call in calls or node.name in selected)
+    }
+    held = ("parameter", "buffer", "constant")
+    reads = {edge.tail for edge in graph.edges if edge.head in inside and edge.tail not in inside}
+    gives = {edge.tail for edge in graph.edges if edge.tail in inside and edge.head not in inside}
+    return (
+        [graph.nodes[tail].name for tail in sorted(reads) if graph.nodes[tail].kind not in held],
+        [graph.nodes[tail].name for tail in sorted(gives)],
+    )
 
 
 def extract(

@@ -486,3 +486,16 @@ def test_a_crashed_forward_can_be_cut_up_to_the_crash() -> None:
 def test_symbolic_names_are_whole() -> None:
     assert get_nodes(Branch()) == ["x", "head", "log_softmax"]
     assert torch.equal(Extract(Branch(), node_in="head")(torch.zeros(1, 2)), torch.zeros(1, 2).log_softmax(-1))
+
+
+def test_a_region_is_cut_out_by_what_it_reads_and_what_is_read_of_it() -> None:
+    model, (x,) = made("residual_eval")
+    recorded = trace(model, x)
+    cut = recorded.extract_region(["conv1", "bn1", "relu"])
+    assert cut.summary == {"input": ("x",), "output": "relu.relu"}
+    assert torch.equal(cut(x), model.relu(model.bn1(model.conv1(x))))
+    cut = recorded.extract_region("bn*")
+    assert cut.summary["input"] == ("conv1.conv2d", "conv2.conv2d")
+    assert list(cut.summary["output"]) == ["bn1.batch_norm", "bn2.batch_norm"]
+    with pytest.raises(ValueError, match="nothing to cut out"):
+        recorded.extract_region("x")
