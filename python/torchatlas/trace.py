@@ -315,6 +315,30 @@ class Trace:
             share_modules=share_modules,
         )  # fmt: skip
 
+    def extract_region(self, names: str | Iterable[str], *, share_modules: bool = False) -> Cut:
+        """Cut out what was selected in the picture: some nodes, and all that lies inside some module calls.
+
+        Args:
+            names: names of nodes and module calls, globs or queries.
+            share_modules: hold the model's own parameters, not copies.
+
+        Returns:
+            The part: its inputs are what the region reads from outside of it, its outputs what is read from the region
+            there: one value, or a dict by name.
+
+        Raises:
+            ValueError: a name does not exist, or there is nothing to run in the region.
+        """
+        wanted = [names] if isinstance(names, str) else list(names)
+        selected = {point.name.removesuffix(".in") for name in wanted for point in self._points(name)}
+        node_in, node_out = extraction.region_ends(self._built, selected)
+        if not node_out:
+            raise ValueError(f"nothing outside reads what {', '.join(wanted)} gives, so there is nothing to cut out")
+        return self.extract(
+            node_in or None, node_out[0] if len(node_out) == 1 else {name: name for name in node_out},
+            share_modules=share_modules,
+        )  # fmt: skip
+
     def find(self, query_text: str) -> list[str]:
         """Names of the module calls and nodes that a query finds; the language is the search box's, see `query`."""
         return query.find_names(self._built, query_text)
