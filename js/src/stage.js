@@ -8,6 +8,7 @@
  * @typedef {import("./paint.js").Emphasis} Emphasis
  * @typedef {import("./spatial.js").Spatial} Spatial
  * @typedef {import("./interact.js").Transform} Transform
+ * @typedef {import("./camera.js").Room} Room
  * @typedef {{top: number, right: number, bottom: number, left: number}} Insets px of the stage that panels cover
  *
  * @typedef {Object} StageHandlers
@@ -21,6 +22,16 @@
 import { easeCubicInOut } from "d3-ease";
 import { select } from "d3-selection";
 import "d3-transition";
+import {
+  anchorFinder,
+  centredView,
+  closeView,
+  firstView,
+  isReadable,
+  readingView,
+  uncoveredView,
+  wholeView,
+} from "./camera.js";
 import { element } from "./dom.js";
 import { interact } from "./interact.js";
 import { handleRect } from "./marks.js";
@@ -31,9 +42,6 @@ import { boxAt, buildSpatial, routeAt } from "./spatial.js";
 const CHANGE_MS = 280;
 /** More boxes than this jump to their places: moving them would not reach screen rate. */
 const MOST_MOVING = 2500;
-/** Text is read with ease from this scale on. */
-const READABLE_SCALE = 0.72;
-const LARGEST_FIT = 1.25;
 /** Routes can be pointed at from this scale on, and from so near; CSS px. */
 const ROUTE_SCALE = 0.3;
 const POINTER_PX = 5;
@@ -349,7 +357,7 @@ export class Stage {
     void this.interaction.moveTo(this.firstView(this.handlers.startBox()), false);
   }
 
-  /** The room between the panels. */
+  /** The room between the panels. @returns {Room} */
   #room() {
     const { top, right, bottom, left } = this.handlers.insets();
     return {
@@ -360,49 +368,9 @@ export class Stage {
     };
   }
 
-  /**
-   * @param {number} index of the box to start at; -1 for the beginning
-   * @returns {Transform} the whole where it can be read, else its start in a readable size
-   */
+  /** @param {number} index of the box to start at; -1 for the beginning */
   firstView(index) {
-    const whole = this.wholeView();
-    if (whole.k >= READABLE_SCALE) return whole;
-    if (this.scene.boxes[index]) return this.#viewAt(index, 1);
-    const room = this.#room();
-    const k = Math.min(Math.max(room.width / this.scene.width, READABLE_SCALE), 1);
-    const { left, right, start } = this.#top(room.height / k);
-    const centre = room.left + room.width / 2;
-    if ((right - left) * k <= room.width) return { k, x: centre - ((left + right) / 2) * k, y: room.top };
-    // Too wide: from where reading starts, without leaving room empty that could be used.
-    const x = Math.max(Math.min(centre - start * k, room.left - left * k), room.left + room.width - right * k);
-    return { k, x, y: room.top };
-  }
-
-  /** @type {(depth: number) => {left: number, right: number, start: number}} extent of what begins above a depth, and the middle of the topmost box; px of the scene */
-  #top(depth) {
-    const boxes = this.scene.boxes.filter((box) => box.parent < 0 && box.y < depth);
-    const first = boxes.reduce((top, box) => (box.y < top.y ? box : top), boxes[0]);
-    return {
-      left: boxes.reduce((least, box) => Math.min(least, box.x), this.scene.width),
-      right: boxes.reduce((most, box) => Math.max(most, box.x + box.width), 0),
-      start: first ? first.x + first.width / 2 : this.scene.width / 2,
-    };
-  }
-
-  /** @returns {Transform} */
-  wholeView() {
-    return this.viewOf({ x: 0, y: 0, width: this.scene.width, height: this.scene.height }, LARGEST_FIT);
-  }
-
-  /** @type {(area: {x: number, y: number, width: number, height: number}, largest: number) => Transform} */
-  viewOf(area, largest) {
-    const room = this.#room();
-    const k = Math.min(room.width / Math.max(area.width, 1), room.height / Math.max(area.height, 1), largest);
-    return {
-      k,
-      x: room.left + room.width / 2 - (area.x + area.width / 2) * k,
-      y: room.top + room.height / 2 - (area.y + area.height / 2) * k,
-    };
+    return firstView(this.scene, this.#room(), index);
   }
 
   /** @type {(target: Transform) => Promise<void>} */
@@ -419,92 +387,37 @@ export class Stage {
 
   /** The whole scene, smoothly. */
   fit() {
-    return this.fly(this.wholeView());
+    return this.fly(wholeView(this.scene, this.#room()));
   }
 
   /** @param {number} index of a box: shown as large as it can be read, smoothly */
   zoomTo(index) {
     const box = this.scene.boxes[index];
-    if (!box) return Promise.resolve();
-    const view = this.viewOf({ x: box.x - 30, y: box.y - 30, width: box.width + 60, height: box.height + 60 }, 1.4);
-    return this.fly(view);
+    return box ? this.fly(closeView(box, this.#room())) : Promise.resolve();
   }
 
   /** @param {number} index of a box: moved into view if it is not; zoomed in if it is too small to read */
-  async bringIntoView(index) {
-    const box = this.scene.boxes[index];
-    if (!box || this.width === 0) return;
-    this.arrive?.();
-    if (this.interaction.transform().k >= READABLE_SCALE * 0.75) return this.uncover(index);
-    const room = this.#room();
-    const x = room.left + room.width / 2 - (box.x + box.width / 2);
-    const isTall = box.height > room.height * 0.6;
-    const y = isTall ? room.top + 20 : room.top + Math.min((room.height - box.height) / 2, room.height * 0.3);
-    await this.fly({ k: 1, x, y: y - box.y });
+  bringIntoView(index) {
+    return this.#flyTo(index, isReadable(this.interaction.transform().k) ? uncoveredView : readingView);
   }
 
   /** @param {number} index of a box: moved from under the panels and into the window, only as far as needed */
-  async uncover(index) {
-    const box = this.scene.boxes[index];
-    if (!box || this.width === 0) return;
-    this.arrive?.();
-    const now = this.interaction.transform();
-    const room = this.#room();
-    const dx = overhang(box.x * now.k + now.x, box.width * now.k, room.left + 12, room.width - 24);
-    const dy = overhang(box.y * now.k + now.y, box.height * now.k, room.top + 12, room.height - 24);
-    if (dx !== 0 || dy !== 0) await this.fly({ k: now.k, x: now.x + dx, y: now.y + dy });
+  uncover(index) {
+    return this.#flyTo(index, uncoveredView);
   }
 
   /** @param {number} index of a box: into the middle of the room, in a readable size */
   centreOn(index) {
-    if (!this.scene.boxes[index]) return Promise.resolve();
-    const k = Math.min(Math.max(this.interaction.transform().k, READABLE_SCALE), 1.6);
-    return this.fly(this.#viewAt(index, k));
+    return this.#flyTo(index, centredView);
   }
 
-  /** @type {(index: number, k: number) => Transform} the box in the middle of the room */
-  #viewAt(index, k) {
+  /** @type {(index: number, view: (box: Box, room: Room, now: Transform) => Transform) => Promise<void>} */
+  async #flyTo(index, view) {
     const box = this.scene.boxes[index];
-    const room = this.#room();
-    const x = room.left + room.width / 2 - (box.x + box.width / 2) * k;
-    const fits = box.height * k <= room.height;
-    const y = fits ? room.top + room.height / 2 - (box.y + box.height / 2) * k : room.top + 10 - box.y * k;
-    return { k, x, y };
+    if (!box || this.width === 0) return;
+    this.arrive?.();
+    const now = this.interaction.transform();
+    const target = view(box, this.#room(), now);
+    if (target.x !== now.x || target.y !== now.y || target.k !== now.k) await this.fly(target);
   }
-}
-
-/** @type {(start: number, size: number, roomStart: number, room: number) => number} how far to move so that it is inside */
-function overhang(start, size, roomStart, room) {
-  if (size > room) {
-    const isCovering = start <= roomStart && start + size >= roomStart + room;
-    return isCovering ? 0 : roomStart - start;
-  }
-  if (start < roomStart) return roomStart - start;
-  if (start + size > roomStart + room) return roomStart + room - start - size;
-  return 0;
-}
-
-/**
- * A point that is in both scenes and must not move: the corner of the named box, else of the box nearest to the middle of
- * the view.
- *
- * @type {(from: Scene, to: Scene, name: string | null, centre: {x: number, y: number}) => (t: number) => {x: number, y: number}}
- */
-function anchorFinder(from, to, name, centre) {
-  const toByName = new Map(to.boxes.map((box) => [box.item.name, box]));
-  const pairs = from.boxes.flatMap((box) => {
-    const now = toByName.get(box.item.name);
-    return now ? [{ box, now }] : [];
-  });
-  const named = pairs.find(({ box }) => box.item.name === name);
-  const distance = (/** @type {Box} */ box) =>
-    Math.hypot(box.x + box.width / 2 - centre.x, box.y + Math.min(box.height, 40) / 2 - centre.y);
-  const nearest = pairs.reduce(
-    (/** @type {{box: Box, now: Box} | null} */ best, pair) =>
-      best === null || distance(pair.box) < distance(best.box) ? pair : best,
-    null,
-  );
-  const pair = named ?? nearest;
-  if (!pair) return () => ({ x: 0, y: 0 });
-  return (t) => ({ x: pair.box.x + (pair.now.x - pair.box.x) * t, y: pair.box.y + (pair.now.y - pair.box.y) * t });
 }
