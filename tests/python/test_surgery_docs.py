@@ -1,11 +1,14 @@
 """The code in docs/surgery.md runs, and prints what the comments beside it say."""
 
+import doctest
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+
+from torchatlas import surgery
 
 PAGE = (Path(__file__).parents[2] / "docs" / "surgery.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```python\n(.*?)```", PAGE, flags=re.S)
@@ -40,3 +43,9 @@ def test_statistics_are_those_of_all_batches() -> None:
     values = torch.cat([block.mlp[0](block.norm(batch)) for batch in names["loader"]])
     assert torch.allclose(torch.as_tensor(names["moments"].mean_).float(), values.mean(0), atol=1e-5)
     assert torch.allclose(names["active"].compute(), (values > 0).float().mean())
+
+
+def test_examples_in_docstrings_give_what_they_say() -> None:
+    found = doctest.testmod(surgery)
+    assert found.attempted >= 9
+    assert found.failed == 0
