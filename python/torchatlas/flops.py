@@ -1,13 +1,15 @@
-"""Floating point operations of a record, counted by PyTorch's own formulas (`torch.utils.flop_counter`).
+"""Floating point operations of a record, as PyTorch counts them (`torch.utils.flop_counter`).
 
-Each operation that may multiply matrices is run once per distinct shapes on the meta device, where it costs no memory
-and computes nothing, and the operators it comes down to are looked up in PyTorch's registry. A multiplication and an
-addition count as two. Elementwise operations count as none, as in PyTorch.
+The commonest operations are counted here from their shapes. Every other one that may multiply matrices is run once per
+distinct shapes on the meta device, where it costs no memory and computes nothing, and the operators it comes down to
+are looked up in PyTorch's registry. A multiplication and an addition count as two. Elementwise operations count as
+none, as in PyTorch.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -16,13 +18,10 @@ from torchatlas.modes import DispatchMode
 from torchatlas.record import Nested, Op, Record, Value
 
 _COUNTED = frozenset((
-    "linear", "matmul", "mm", "bmm", "addmm", "baddbmm", "addbmm", "einsum", "tensordot", "bilinear", "mv", "addmv",
-    "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
-    "scaled_dot_product_attention", "multi_head_attention_forward", "native_multi_head_attention",
-    "transformer_encoder_layer_fwd", "lstm_cell", "gru_cell", "rnn_tanh_cell", "rnn_relu_cell", "chain_matmul",
-    "multi_dot", "inner", "cdist",
+    "addbmm", "einsum", "tensordot", "bilinear", "mv", "addmv", "convolution", "multi_head_attention_forward",
+    "native_multi_head_attention", "transformer_encoder_layer_fwd", "lstm_cell", "gru_cell", "rnn_tanh_cell",
+    "rnn_relu_cell", "chain_matmul", "multi_dot", "inner", "cdist",
 ))  # fmt: skip
-_RECURRENT = frozenset(("lstm", "gru", "rnn_tanh", "rnn_relu"))
 
 
 def count_flops(record: Record) -> dict[int, int]:
@@ -36,8 +35,9 @@ def count_flops(record: Record) -> dict[int, int]:
     for op in record.ops:
         if op.status != "ok" or op.level not in ("function", "dispatch"):
             continue
-        if op.name in _RECURRENT:
-            found[op.index] = _count_recurrent(op)
+        if op.name in _FORMULAS and _are_known(op):
+            found[op.index] = _FORMULAS[op.name](op)
+            continue
         if op.name not in _COUNTED:
             continue
         key = (op.func, _key(op.args), _key(op.kwargs))
@@ -64,6 +64,29 @@ def _count(op: Op) -> int | None:
     return counter.flops
 
 
+def _are_known(op: Op) -> bool:
+    return isinstance(op.out, (Value, tuple)) and all(value.shape is not None for value in op.reads)
+
+
+def _count_product(op: Op) -> int:
+    """Each element of the result is a sum over the last dimension of the left factor."""
+    left = op.reads[_LEFT_FACTOR.get(op.name, 0)]
+    return 2 * math.prod(op.out.shape) * int(left.shape[-1] if left.shape else 1)
+
+
+def _count_convolution(op: Op) -> int:
+    """Each element of the result (of the input, for a transposed one) meets one filter."""
+    data, weight = op.reads[:2]
+    places = data if "transpose" in op.name else op.out
+    return 2 * math.prod(places.shape) * math.prod(weight.shape[1:])
+
+
+def _count_attention(op: Op) -> int:
+    """Queries by keys, then weights by values."""
+    query, key, value = (row.shape for row in op.reads[:3])
+    return 2 * math.prod(query[:-1]) * int(key[-2]) * (int(query[-1]) + int(value[-1]))
+
+
 def _count_recurrent(op: Op) -> int:
     """Every step of every sequence goes through every weight matrix once.
 
@@ -74,6 +97,17 @@ def _count_recurrent(op: Op) -> int:
     weights = {id(part): part for arg in op.args if isinstance(arg, (list, tuple)) for part in arg}
     matrices = [value for value in weights.values() if isinstance(value, Value) and len(value.shape or ()) == 2]
     return 2 * steps * sum(math.prod(matrix.shape) for matrix in matrices)
+
+
+_LEFT_FACTOR = {"addmm": 1, "baddbmm": 1}
+_FORMULAS: dict[str, Callable[[Op], int]] = {
+    **dict.fromkeys(("linear", "matmul", "mm", "bmm", "addmm", "baddbmm"), _count_product),
+    **dict.fromkeys(
+        [f"conv{transposed}{dims}d" for transposed in ("", "_transpose") for dims in (1, 2, 3)], _count_convolution
+    ),
+    "scaled_dot_product_attention": _count_attention,
+    **dict.fromkeys(("lstm", "gru", "rnn_tanh", "rnn_relu"), _count_recurrent),
+}
 
 
 class _Counter(DispatchMode):

@@ -1,8 +1,9 @@
 """The process-wide patches of tracing, there only while a trace runs and inert for all other threads.
 
-Three attributes are replaced: `nn.Module.__call__`, to see module calls; `autograd.Function.apply`, to keep a custom
-Function whole; `torch.overrides.has_torch_function`, because torch leaves its fast paths of attention, and so changes
-the numbers, while any function mode is active. The `forward` of the traced model's classes is replaced too, to see
+Three attributes are replaced: `nn.Module._call_impl`, to see module calls (`__call__` would do as well, but setting it
+makes Python update every subclass); `autograd.Function.apply`, to keep a custom Function whole; and
+`torch.overrides.has_torch_function`, because torch leaves its fast paths of attention, and so changes the numbers,
+while any function mode is active. The `forward` of the traced model's classes is replaced too, to see
 `module.forward(x)`, and the `initialize_parameters` of lazy ones, which is no part of the forward. What is installed
 follows from which tracers are active, so that an interruption at any instant is repaired by calling `sync()` again.
 """
@@ -25,6 +26,9 @@ class Listener(Protocol):
 
     methods: frozenset[tuple[type, str]]
     busy: int
+
+    def is_open(self, module: nn.Module, forward: Any) -> bool:
+        """Whether a `forward` belongs to a call that is open already."""
 
     def module_call(self, module: nn.Module, run: Callable[..., Any], args: Any, kwargs: Any, forward: Any) -> Any:
         """Run a module call under the listener's eyes."""
@@ -98,7 +102,7 @@ def _wanted(active: Iterable[Listener]) -> Iterable[tuple[tuple[Any, str], Calla
         is_any = True
         methods |= listener.methods
     if is_any:
-        yield (nn.Module, "__call__"), _watching_call
+        yield (nn.Module, "_call_impl"), _watching_call
         yield (Function, "apply"), _watching_apply
         yield (torch.overrides, "has_torch_function"), _ignoring_modes
     for cls, name in methods:
@@ -107,7 +111,7 @@ def _wanted(active: Iterable[Listener]) -> Iterable[tuple[tuple[Any, str], Calla
 
 def _watching_call(original: Any) -> Any:
     @functools.wraps(original)
-    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def _call_impl(self: Any, *args: Any, **kwargs: Any) -> Any:
         active = _active.get(threading.get_ident())
         if not active:
             return original(self, *args, **kwargs)
@@ -116,14 +120,14 @@ def _watching_call(original: Any) -> Any:
             run = _nested(listener, run, None)
         return active[-1].module_call(self, run, args, kwargs, None)
 
-    return __call__
+    return _call_impl
 
 
 def _watching_forward(original: Any) -> Any:
     @functools.wraps(original)
     def forward(self: Any, *args: Any, **kwargs: Any) -> Any:
         active = _active.get(threading.get_ident())
-        if not active:
+        if not active or (len(active) == 1 and active[0].is_open(self, original)):
             return original(self, *args, **kwargs)
         run = original
         for listener in active[:-1]:

@@ -2,7 +2,7 @@
 
 A function mode sees every call that goes through torch's Python API and records it. A dispatch mode fills the gaps:
 it records what runs outside any recorded function (scripted functions, the inside of vmap). Module calls are seen by
-patching `nn.Module.__call__` and the `forward` of the model's classes, for the calling thread only. Everything is
+patching `nn.Module._call_impl` and the `forward` of the model's classes, for the calling thread only. Everything is
 removed when the forward ends, however it ends, and what the forward changed is put back.
 
 Limits: what a forward computes in numpy, in Python numbers or in other threads is not seen; the tensors that come back
@@ -111,7 +111,7 @@ class Tracer:
         self._stack: list[Call] = []
         self._raised: list[Op | Call] = []
         self._error_below: BaseException | None = None
-        self._owned: dict[int, tuple[torch.Tensor, Value]] = {}
+        self._owned: dict[int, tuple[torch.Tensor, str, str]] = {}
         self._paths: dict[int, str] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
         self._held: list[Any] = []
@@ -125,23 +125,21 @@ class Tracer:
     def _survey(self) -> frozenset[tuple[type, str]]:
         """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
         methods: set[tuple[type, str]] = set()
+        classes: set[type] = set()
+        owned, names = self._owned, self.record.owned
         for prefix, root in roots(self.model, self.target):
             for name, module in named_modules(root, prefix):
                 self._paths.setdefault(id(module), name)
-                is_lazy = isinstance(module, LazyModuleMixin)
-                for method in ("forward", "initialize_parameters") if is_lazy else ("forward",):
-                    owner = next((c for c in type(module).__mro__ if method in vars(c)), nn.Module)
-                    if owner is not nn.Module and isinstance(vars(owner)[method], FunctionType):
-                        methods.add((owner, method))
+                if type(module) not in classes:
+                    classes.add(type(module))
+                    methods.update(_watched_methods(type(module)))
                 for kind, found in (("parameter", module._parameters), ("buffer", module._buffers)):
                     for key, tensor in found.items():
-                        if tensor is not None and id(tensor) not in self._owned:
-                            self._owned[id(tensor)] = (
-                                tensor,
-                                self._leaf(kind, f"{name}.{key}" if name else key, tensor),
-                            )
+                        if tensor is not None and id(tensor) not in owned:
+                            path = f"{name}.{key}" if name else key
+                            owned[id(tensor)] = (tensor, kind, path)
+                            names[path] = tensor
         self.record.modules = tuple(self._paths.values())
-        self.record.owned = {value.name: tensor for tensor, value in self._owned.values() if value.name}
         return frozenset(methods)
 
     @staticmethod
@@ -181,7 +179,7 @@ class Tracer:
         self._preserved = preserved = Preserved()
         self.record.rng = dict(preserved.random)
         self.record.context = self._settings()
-        for tensor, _ in self._owned.values():
+        for tensor, *_ in self._owned.values():
             preserved.add_leaf(tensor)
         with torch._C.DisableTorchFunction():
             found = named_arguments(self.target, args, kwargs)
@@ -281,7 +279,7 @@ class Tracer:
     def _meet(self, tensor: torch.Tensor) -> Value:
         owned = self._owned.get(id(tensor))
         if owned is not None:
-            return self._adopt(owned[1], tensor)
+            return self._adopt(self._leaf(owned[1], owned[2], tensor), tensor)
         key = storage_key(tensor)
         if self._by_storage is None:
             self._index_all()
@@ -304,9 +302,9 @@ class Tracer:
             tensor = value.ref()
             if tensor is not None:
                 self._index(value, tensor)
-        for tensor, value in self._owned.values():
+        for tensor, kind, name in self._owned.values():
             if id(tensor) not in self._values:
-                self._index(value, tensor)
+                self._adopt(self._leaf(kind, name, tensor), tensor)
 
     def _index(self, value: Value, tensor: torch.Tensor) -> None:
         key = storage_key(tensor)
@@ -641,6 +639,16 @@ class Tracer:
 
     # Module calls and autograd Functions
 
+    def is_open(self, module: Any, forward: Any) -> bool:
+        """Whether a `forward` is that of the call that is open already, or its parent class's; noted if it is."""
+        if self.busy:
+            return True
+        stack = self._stack
+        if stack and stack[-1].module is module and forward not in stack[-1].forwards:
+            stack[-1].forwards.append(forward)
+            return True
+        return False
+
     def module_call(self, module: Any, run: Callable[..., Any], args: Any, kwargs: Any, forward: Any) -> Any:
         """Run a module call and record it.
 
@@ -651,10 +659,7 @@ class Tracer:
             forward: the class's `forward` where that was called directly; None for `module(...)`.
         """
         stack = self._stack
-        if self.busy:
-            return run(module, *args, **kwargs)
-        if forward is not None and stack and stack[-1].module is module and forward not in stack[-1].forwards:
-            stack[-1].forwards.append(forward)  # the forward of the call that is open, or its parent class's
+        if self.busy or (forward is not None and self.is_open(module, forward)):
             return run(module, *args, **kwargs)
         call = self._open_call(module, args, kwargs)
         if forward is not None:
@@ -771,6 +776,16 @@ def _asks_inplace(info: Function, args: Any, kwargs: Any) -> bool:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _watched_methods(cls: type) -> tuple[tuple[type, str], ...]:
+    """The classes' methods by which modules of a class may be called, or made, without `__call__`."""
+    found: list[tuple[type, str]] = []
+    for method in ("forward", "initialize_parameters") if issubclass(cls, LazyModuleMixin) else ("forward",):
+        owner = next((c for c in cls.__mro__ if method in vars(c)), nn.Module)
+        if owner is not nn.Module and isinstance(vars(owner)[method], FunctionType):
+            found.append((owner, method))
+    return tuple(found)
 
 
 _IDENTITY = Function(_same)

@@ -1,7 +1,9 @@
 """Floating point operations on nodes, summed on module calls."""
 
+import pytest
 import torch
 from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
 
 import torchatlas
 
@@ -49,3 +51,24 @@ def test_a_recurrent_layer_goes_through_its_weights_at_every_step():
     # 7 steps of 2 sequences; four gates; per direction: first layer 3 and 5 columns, second layer 10 and 5.
     per_step = 2 * (4 * 5) * (3 + 5) + 2 * (4 * 5) * (10 + 5)
     assert flops(model, torch.ones(7, 2, 3))["lstm"] == 2 * 7 * 2 * per_step
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda x: nn.functional.linear(x, torch.ones(7, 4), torch.ones(7)),
+        lambda x: x @ torch.ones(2, 4, 5),
+        lambda x: torch.addmm(torch.ones(5), x, torch.ones(4, 5)),
+        lambda x: torch.bmm(x[None], torch.ones(1, 4, 2)),
+        lambda x: torch.einsum("ij,kj->ik", x, torch.ones(6, 4)),
+        lambda x: nn.functional.conv2d(x[None, None], torch.ones(2, 1, 2, 2), stride=2),
+        lambda x: nn.functional.conv1d(x[None], torch.ones(6, 1, 3), groups=3),
+        lambda x: nn.functional.conv_transpose2d(x[None, None], torch.ones(1, 2, 2, 2), stride=2),
+    ],
+)
+def test_counts_are_those_of_pytorch(run):
+    x = torch.ones(3, 4)
+    counter = FlopCounterMode(display=False)
+    with counter:
+        run(x)
+    assert torchatlas.trace(run, (x,)).graph.calls[0].metrics["flops"] == counter.get_total_flops()
