@@ -340,3 +340,13 @@ def test_suggestions_are_offered_only_if_they_pass() -> None:
     trace = partial(Twice(), (torch.ones(2, 3, 4), torch.ones(5, 6, 4)))
     assert trace.explain().kind == "matmul"
     assert trace.explain().suggestions == ()
+
+
+def test_sizes_are_followed_through_long_chains() -> None:
+    def forward(x):
+        for _ in range(6000):
+            x = x + 1
+        return x @ torch.ones(9, 9)
+
+    sentence = partial(forward, torch.ones(2, 3)).explain().sentence
+    assert "3 comes from dimension 1 of the input `x` (2, 3)" in sentence

@@ -8,7 +8,6 @@ from torchatlas.crash.site import Site, is_torch_module, shape_text
 from torchatlas.crash.steps import Axis, Made, Pass, Product, Sized, step_back
 from torchatlas.record import Op, Value
 
-_STEPS_MAX = 4000
 _DEPTH_MAX = 3
 _SUMMANDS_MAX = 4
 
@@ -41,10 +40,7 @@ def root_of(value: Value, axis: int) -> Root:
     """Follow one axis of a value back to what sets its size."""
     size = int(value.shape[axis])
     is_resized = False
-    for _ in range(_STEPS_MAX):
-        op = value.op
-        if op is None:
-            break
+    while (op := value.op) is not None:
         step = step_back(op, value, axis)
         if isinstance(step, (Pass, Sized)):
             is_resized = is_resized or step.axis[0].shape[step.axis[1]] != value.shape[axis]
