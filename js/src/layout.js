@@ -25,6 +25,12 @@
  *
  * @typedef {{name: "viz"|"simple", solve: (problem: Problem) => Solution}} Engine
  * @typedef {Map<string, {id: number, layout: ScopeLayout}>} Memo by structure, one per engine
+ * @typedef {import("./engine/client.js").Wasm} Wasm
+ * @typedef {Object} Layouter
+ * @property {(graph: Graph, visible: VisibleGraph) => Promise<Scene | null>} layout
+ * @property {() => Promise<"viz"|"simple">} ready starts the engine for hard scopes, else started when first needed; says
+ *   which there is
+ * @property {() => void} destroy
  * @typedef {Generator<Problem[], Scene, Solution[]>} Steps asks for solutions, level by level
  */
 import { arrange, toProblem } from "./arrange/arrange.js";
@@ -37,6 +43,11 @@ import { splitScopes } from "./scopes.js";
 
 /** Scopes that a layouter remembers before it starts afresh. */
 const MOST_REMEMBERED = 5000;
+/**
+ * Crossings within a scope up to which the simple engine's drawing is taken as it is. Graphviz, which takes a worker, a start
+ * and ten times as long, then has next to nothing to win: most models are drawn without it.
+ */
+const FEW_CROSSINGS = 1;
 
 /** @type {Engine} */
 export const simpleEngine = { name: "simple", solve: solveSimply };
@@ -60,31 +71,42 @@ export function layoutSync(graph, visible, engine, memo = createMemo()) {
 }
 
 /**
- * @param {{wasm?: Uint8Array | ArrayBuffer | null, workerFactory?: (() => Worker) | null}} options wasm: the bytes of Graphviz;
- *   without them the simple engine draws. workerFactory: null to stay on this thread
- * @returns {{layout: (graph: Graph, visible: VisibleGraph) => Promise<Scene | null>, destroy: () => void}}
+ * @param {{wasm?: Wasm | null, workerFactory?: (() => Worker) | null}} options wasm: the bytes of
+ *   Graphviz; without them the simple engine draws. workerFactory: null to stay on this thread
+ * @returns {Layouter}
  */
 export function createLayouter({ wasm = null, workerFactory } = {}) {
   const solver = createSolver({ wasm, workerFactory });
   const memos = { viz: createMemo(), simple: createMemo() };
+  /** The engine of the last layout, at first the one that is hoped for. */
+  let usual = /** @type {"viz"|"simple"} */ (wasm ? "viz" : "simple");
   let latest = 0;
   return {
     async layout(graph, visible) {
       latest += 1;
       const ticket = latest;
       const start = now();
-      const name = await solver.ready();
-      if (ticket !== latest) return null;
-      if (memos[name].size > MOST_REMEMBERED) memos[name].clear();
-      const steps = layoutSteps(graph, visible, memos[name]);
-      let step = steps.next();
-      while (!step.done) {
-        const solutions = await solver.solve(step.value, name);
+      const begin = () => {
+        if (memos[usual].size > MOST_REMEMBERED) memos[usual].clear();
+        const steps = layoutSteps(graph, visible, memos[usual]);
+        return { steps, step: steps.next(), asked: 0 };
+      };
+      let run = begin();
+      while (!run.step.done) {
+        const name = await solver.ready();
         if (ticket !== latest) return null;
-        step = steps.next(solutions);
+        if (name !== usual) {
+          usual = name;
+          run = begin();
+          continue;
+        }
+        const solutions = await solver.solve(run.step.value, name);
+        if (ticket !== latest) return null;
+        run = { steps: run.steps, step: run.steps.next(solutions), asked: run.asked + 1 };
       }
-      return timed(step.value, name, start);
+      return timed(run.step.value, run.asked > 0 ? usual : "simple", start);
     },
+    ready: () => solver.ready(),
     destroy() {
       latest += 1;
       solver.destroy();
@@ -136,13 +158,12 @@ function* layoutSteps(graph, visible, memo) {
     }
     const plans = [...missing].map(([key, { task, scopes }]) => ({ key, task, scopes, plan: planOf(task) }));
     const asked = plans.flatMap(({ plan }) => (plan?.isHard ? [plan.problem] : []));
-    engineCalls += asked.length;
+    engineCalls += plans.filter(({ plan }) => plan && !isTrivial(plan.problem)).length;
     const answers = asked.length > 0 ? yield asked : [];
     let next = 0;
     for (const { key, task, scopes, plan } of plans) {
-      const solution = plan?.isHard ? answers[next++] : null;
       const layout = plan
-        ? arrange(task, solution ?? solveSimply(plan.problem), plan.railOf, plan.kept)
+        ? arrange(task, plan.isHard ? answers[next++] : plan.solution, plan.railOf, plan.kept)
         : arrangeList(task);
       const entry = { id: memo.size, layout };
       memo.set(key, entry);
@@ -166,11 +187,16 @@ function byHeight(scopes) {
   return levels;
 }
 
-/** @param {ScopeTask} task @returns {(ReturnType<typeof toProblem> & {isHard: boolean}) | null} null where nothing is to solve */
+/**
+ * @param {ScopeTask} task
+ * @returns {(ReturnType<typeof toProblem> & {solution: Solution, isHard: boolean}) | null} null where nothing is to solve;
+ *   hard: worth asking Graphviz
+ */
 function planOf(task) {
   if (task.isList) return null;
   const plan = toProblem(task);
-  return { ...plan, isHard: !isTrivial(plan.problem) };
+  const { crossings, ...solution } = solveSimply(plan.problem);
+  return { ...plan, solution, isHard: crossings > FEW_CROSSINGS };
 }
 
 /** @param {Problem} problem @returns {boolean} a chain, for which no engine needs to be asked */

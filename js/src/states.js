@@ -29,7 +29,7 @@ export function startState(graph, options) {
   let state = { ...first, hide };
   if (options.opened !== null)
     state = options.opened.reduce((now, name) => openByName(graph, now, name), depthState(graph, 1, hide));
-  else if (options.depth !== null) state = levelsState(graph, options.depth, hide);
+  else if (options.depth !== null) state = levelsState(graph, options.depth, hide, options.foldRepeats !== false);
   if (options.foldRepeats === false) state = { ...state, unfolded: new Set(indexGraph(graph).repeatOf.keys()) };
   const place = failurePlace(graph);
   if (place !== "") state = revealState(graph, state, place);
@@ -54,9 +54,10 @@ export function obey(graph, state, [kind, names]) {
  * @param {Graph} graph
  * @param {number} levels of modules that are open; with 0 all are closed
  * @param {State["hide"]} hide
+ * @param {boolean} [isFolding] open one member of each repeat only
  */
-export function levelsState(graph, levels, hide) {
-  return depthState(graph, levels + 1, hide);
+export function levelsState(graph, levels, hide, isFolding = true) {
+  return depthState(graph, levels + 1, hide, isFolding);
 }
 
 /**

@@ -30,6 +30,7 @@ import { assemble, makeMinimap, makeOutline, makeParts, makeSearch, makeStage, m
 const PATIENCE_MS = 180;
 /** After a click the map waits for a second one before it moves the box from under the panel. */
 const DOUBLE_CLICK_MS = 320;
+const IDLE_LIMIT_MS = 2000;
 /** The minimap and the room around it, px. */
 const MAP_WIDTH = 120;
 
@@ -83,6 +84,12 @@ function showBroken(host, title, lines) {
 async function layouterOf({ wasm, useWorker }) {
   const bytes = await Promise.resolve(wasm).catch(() => null);
   return createLayouter(useWorker ? { wasm: bytes } : { wasm: bytes, workerFactory: null });
+}
+
+/** Safari has no idle callbacks. @type {(document: Document, work: () => void) => void} */
+function whenIdle({ defaultView }, work) {
+  if (defaultView?.requestIdleCallback) defaultView.requestIdleCallback(work, { timeout: IDLE_LIMIT_MS });
+  else setTimeout(work, 0);
 }
 
 export class View {
@@ -151,9 +158,18 @@ export class View {
     await this.apply(this.state, null);
     this.isReady = true;
     this.host.dataset.ready = "true";
+    this.#startEngine();
     const [first] = this.selected;
     if (first !== undefined) await this.select([...this.selected]);
     await this.#show(this.options.commands);
+  }
+
+  /** Most pictures need no Graphviz. It starts now, for later ones, unless the first has needed it. */
+  #startEngine() {
+    whenIdle(this.document, () => {
+      const started = this.layouter.then((layouter) => layouter.ready());
+      this.run(started.then((name) => void (this.host.dataset.engine = name)));
+    });
   }
 
   /** Work that nobody waits for: what goes wrong in it is shown. @param {Promise<unknown>} work */
@@ -205,7 +221,6 @@ export class View {
     this.parts.busy.hidden = true;
     this.standIn = standInFinder(this.graph, visible.items);
     const shown = show(scene);
-    this.host.dataset.engine = scene.stats.engine;
     this.#refresh();
     await shown;
     if (version !== this.version) return this.pending;

@@ -339,13 +339,13 @@ export function closedState() {
  * @param {Hide} [hide]
  * @returns {State} repeats stay folded behind one representative
  */
-export function depthState(graph, depth, hide = USUALLY_HIDDEN) {
+export function depthState(graph, depth, hide = USUALLY_HIDDEN, isFolding = true) {
   const index = indexGraph(graph);
   const state = { ...closedState(), hide: { ...hide } };
   for (const call of graph.calls) {
     if (call.parent === null || index.depth[call.id] >= depth) continue;
     if (call.parent !== 0 && !state.open.has(call.parent)) continue;
-    if (!isRepresentative(index, call.id)) continue;
+    if (isFolding && !isRepresentative(index, call.id)) continue;
     state.open.add(call.id);
     const member = index.memberOf.get(call.id);
     if (member !== undefined) state.unfolded.add(member);

@@ -13,7 +13,7 @@
  * @property {(event: string, handler: (...given: any[]) => void) => void} off
  */
 import { askKernel } from "./kernel.js";
-import { unpack } from "./page.js";
+import { unpack } from "./packed.js";
 import { mount } from "./view.js";
 
 /**

@@ -3,6 +3,7 @@
  * Every step down is taken for good where it is due to the surroundings (no workers, no wasm), and for one problem where
  * it is due to the problem.
  *
+ * @typedef {Uint8Array | ArrayBuffer | import("../packed.js").Packed} Wasm the bytes of Graphviz
  * @typedef {import("./ranks.js").Problem} Problem
  * @typedef {import("./ranks.js").Solution} Solution
  * @typedef {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>,
@@ -12,6 +13,7 @@
  * @property {(problems: Problem[], engine: "viz"|"simple") => Promise<Solution[]>} solve
  * @property {() => void} destroy
  */
+import { unpacked } from "../packed.js";
 import { solveSimply } from "./simple.js";
 import { createVizEngine, isFitForViz } from "./viz.js";
 import { workerSource } from "./workersource.js";
@@ -24,7 +26,7 @@ const SOLVE_LIMIT_MS = 6000;
 const SOLVE_LIMIT_EACH_MS = 1500;
 
 /**
- * @param {{wasm: Uint8Array | ArrayBuffer | null, workerFactory?: (() => Worker) | null}} options
+ * @param {{wasm: Wasm | null, workerFactory?: (() => Worker) | null}} options
  * @returns {Solver}
  */
 export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
@@ -32,7 +34,7 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
   /** @type {Promise<import("./viz.js").VizEngine | null> | null} */
   let here = null;
   const engineHere = () => {
-    here ??= wasm ? createVizEngine(wasm).catch(() => null) : Promise.resolve(null);
+    here ??= wasm ? unpacked(wasm).then(createVizEngine).catch(() => null) : Promise.resolve(null);
     return here;
   };
   /** @returns {Promise<"viz"|"simple">} */
@@ -80,7 +82,7 @@ const sharedSolvers = new WeakMap();
 /**
  * Views that were given the same bytes share a worker: a notebook may hold many views.
  *
- * @param {Uint8Array | ArrayBuffer} wasm
+ * @param {Wasm} wasm
  * @param {() => Worker} factory
  * @returns {WorkerSolver}
  */
@@ -121,7 +123,7 @@ function blobWorkerFactory() {
 }
 
 /**
- * @param {Uint8Array | ArrayBuffer} wasm
+ * @param {Wasm} wasm
  * @param {() => Worker} factory
  * @returns {WorkerSolver}
  */

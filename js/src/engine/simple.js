@@ -12,7 +12,8 @@
  * @property {Arc[][]} up per node: arcs from the rank above
  * @property {Arc[][]} down per node: arcs to the rank below
  * @property {number[][]} chains per edge: its dummies, from the upper end to the lower
- * @typedef {{other: number, dx: number, weight: number}} Arc dx: what to add to the other's x for a straight line
+ * @typedef {{other: number, dx: number, port: number, ownPort: number, weight: number}} Arc dx: what to add to the other's x
+ *   for a straight line; port: where it touches the other, from its middle; ownPort: likewise on this side
  */
 import { assignRanks } from "./ranks.js";
 import { orderRows } from "./order.js";
@@ -26,18 +27,18 @@ const WEIGHT = { mixed: 1, dummy: 16 };
 
 /**
  * @param {Problem} problem
- * @returns {Solution}
+ * @returns {Solution & {crossings: number}}
  */
 export function solveSimply(problem) {
   const { ranks, isReversed } = assignRanks(problem);
   const layers = buildLayers(problem, ranks, isReversed);
-  orderRows(layers);
+  const crossings = orderRows(layers);
   const xs = placeNodes(layers, problem.kinds.length);
   const bends = layers.chains.map((chain, at) => {
     const line = chain.map((node) => xs[node]);
     return isReversed[at] ? line.reverse() : line;
   });
-  return { ranks, xs: xs.slice(0, problem.kinds.length), bends };
+  return { ranks, xs: xs.slice(0, problem.kinds.length), bends, crossings };
 }
 
 /** @type {(problem: Problem, ranks: number[], isReversed: boolean[]) => Layers} */
@@ -51,11 +52,13 @@ function buildLayers(problem, ranks, isReversed) {
   const connect = (
     /** @type {number} */ upper,
     /** @type {number} */ lower,
-    /** @type {number} */ dx,
+    /** @type {number} */ upperDx,
+    /** @type {number} */ lowerDx,
     /** @type {number} */ weight,
   ) => {
-    down[upper].push({ other: lower, dx: -dx, weight });
-    up[lower].push({ other: upper, dx, weight });
+    const dx = upperDx - lowerDx;
+    down[upper].push({ other: lower, dx: -dx, port: lowerDx, ownPort: upperDx, weight });
+    up[lower].push({ other: upper, dx, port: upperDx, ownPort: lowerDx, weight });
   };
   const chains = problem.edges.map((edge, at) => {
     const [upper, lower] = isReversed[at] ? [edge.head, edge.tail] : [edge.tail, edge.head];
@@ -74,7 +77,7 @@ function buildLayers(problem, ranks, isReversed) {
       const isFirst = i === 1;
       const isLast = i === stops.length - 1;
       const weight = isFirst && isLast ? edge.weight : isFirst || isLast ? WEIGHT.mixed : WEIGHT.dummy;
-      connect(stops[i - 1], stops[i], (isFirst ? upperDx : 0) - (isLast ? lowerDx : 0), weight);
+      connect(stops[i - 1], stops[i], isFirst ? upperDx : 0, isLast ? lowerDx : 0, weight);
     }
     return chain;
   });
