@@ -200,18 +200,41 @@ test("an empty graph is an empty scene", () => {
   assert.ok(scene.width >= 0 && scene.height >= 0);
 });
 
+/** @param {number} [width] @returns {object} a document in which every drawing has many crossings */
+function tangle(width = 3) {
+  const builder = new DocumentBuilder("Tangle");
+  const inputs = Array.from({ length: width }, (_, at) => builder.input(`x${at}`, [2, 3]));
+  const sums = inputs.map(() => builder.op("stack", inputs, [width, 2, 3]));
+  sums.forEach((sum, at) => builder.output(`y${at}`, sum));
+  return builder.build();
+}
+
 test("a layouter answers, and a later call takes the place of an earlier one", async () => {
-  const graph = graphOf(gpt2(4));
+  const graph = graphOf(tangle());
   const layouter = createLayouter({ wasm: new Uint8Array(), workerFactory: null });
   const first = layouter.layout(graph, visibleGraph(graph, allOpen(graph)));
   const second = layouter.layout(graph, visibleGraph(graph, closedState()));
   assert.equal(await first, null);
   const scene = await second;
   assert.equal(scene?.stats.engine, "viz");
-  assert.equal(scene?.boxes.length, 4);
-  const pending = layouter.layout(graph, visibleGraph(graph, allOpen(graph)));
+  assert.equal(scene?.boxes.length, 9);
+  // By now that graph is remembered; another is not.
+  const pending = layouter.layout(graphOf(tangle(4)), visibleGraph(graphOf(tangle(4)), closedState()));
   layouter.destroy();
   assert.equal(await pending, null);
+});
+
+test("a scope that hardly crosses itself is drawn without Graphviz", async () => {
+  const graph = graphOf(gpt2(4));
+  const layouter = createLayouter({
+    wasm: new Uint8Array(),
+    workerFactory: () => {
+      throw new Error("nothing here is worth a worker");
+    },
+  });
+  const scene = await layouter.layout(graph, visibleGraph(graph, allOpen(graph)));
+  assert.equal(scene?.stats.engine, "simple");
+  assert.ok((scene?.stats.engineCalls ?? 0) > 0);
 });
 
 test("a layouter without Graphviz draws with the simple engine", async () => {

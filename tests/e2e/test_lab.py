@@ -3,7 +3,7 @@
 from typing import Any
 
 from conftest import READY_MS, Lab
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 
 MODEL = """
 import torch
@@ -66,7 +66,7 @@ def test_cell_draws_the_model_and_a_click_opens_a_module(lab: Lab, lab_page: Pag
     lab.run_all(lab_page)
     view = ready_view(cell(lab_page, 1))
     assert lab_page.locator(".torchatlas").count() == 1
-    assert view.get_attribute("data-engine") == "viz"
+    expect(view).to_have_attribute("data-engine", "viz")
     assert "stem.fc" not in visible(view)
     click(lab_page, view, "handle", "stem")
     wait_until_visible(lab_page, view, "stem.fc")
@@ -109,7 +109,7 @@ def test_page_in_a_cell_draws_where_widgets_do_not_run(lab: Lab, lab_page: Page)
     lab.run_all(lab_page)
     frame = cell(lab_page, 1).frame_locator("iframe")
     view = ready_view(frame.locator("body"))
-    assert view.get_attribute("data-engine") == "viz"
+    expect(view).to_have_attribute("data-engine", "viz")
     assert "stem" in visible(view)
     assert lab_page.locator(".torchatlas").count() == 0
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from conftest import READY_MS
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 from test_lab import click, visible, wait_until_visible
 
 import make_documents
@@ -20,7 +20,7 @@ def test_page_of_each_document_opens_from_disk(offline_page: Page, tmp_path: Pat
     offline_page.goto(path.as_uri())
     view = offline_page.locator(".torchatlas[data-ready='true']")
     view.wait_for(timeout=READY_MS)
-    assert view.get_attribute("data-engine") == "viz"
+    expect(view).to_have_attribute("data-engine", "viz")
     assert len(visible(view)) > 0
     assert graph.title in offline_page.title()
     view.evaluate("(element) => element.atlas.openAll()")
@@ -91,5 +91,5 @@ def test_page_without_webassembly_still_draws(offline_page: Page, tmp_path: Path
     offline_page.goto(export.save(graph, tmp_path / "page.html").as_uri())
     view = offline_page.locator(".torchatlas[data-ready='true']")
     view.wait_for(timeout=READY_MS)
-    assert view.get_attribute("data-engine") == "simple"
+    expect(view).to_have_attribute("data-engine", "simple")
     assert "conv1" in visible(view)

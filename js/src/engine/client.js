@@ -34,7 +34,11 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
   /** @type {Promise<import("./viz.js").VizEngine | null> | null} */
   let here = null;
   const engineHere = () => {
-    here ??= wasm ? unpacked(wasm).then(createVizEngine).catch(() => null) : Promise.resolve(null);
+    here ??= wasm
+      ? unpacked(wasm)
+          .then(createVizEngine)
+          .catch(() => null)
+      : Promise.resolve(null);
     return here;
   };
   /** @returns {Promise<"viz"|"simple">} */

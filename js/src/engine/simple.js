@@ -17,6 +17,7 @@
  */
 import { assignRanks } from "./ranks.js";
 import { orderRows } from "./order.js";
+import { tighten } from "./tighten.js";
 
 const NODE_SEPARATION = 26;
 const LANE_SEPARATION = 16;
@@ -110,6 +111,7 @@ function placeNodes(layers, realCount) {
   for (const row of rows) placeRow(row, [layers.up, layers.down], gapAfter, xs);
   for (let rank = rows.length - 1; rank >= 0; rank -= 1) placeRow(rows[rank], [layers.up, layers.down], gapAfter, xs);
   for (const row of rows) placeRow(row, [layers.up, layers.down], gapAfter, xs);
+  tighten(layers, gapAfter, xs);
   return xs;
 }
 
