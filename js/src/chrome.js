@@ -1,14 +1,14 @@
 /**
- * What frames the map: status chip, banner of a failed pass, breadcrumb, legend, help. Each function gives elements.
+ * What frames the map: status chip, breadcrumb, legend, help. Each function gives elements.
  *
  * @typedef {import("./types.js").Graph} Graph
  */
+import { failurePlace } from "./banner.js";
 import { element, icon } from "./dom.js";
 import { groupDigits } from "./format.js";
 import { KEYS } from "./interact.js";
 
 const CROSS = "M4 4l8 8M12 4l-8 8";
-const WARNING = "M8 2L14.5 13.5H1.5ZM8 6.5v3.5M8 11.8v.2";
 
 /**
  * How far the picture can be trusted, in a line.
@@ -38,14 +38,6 @@ export function statusOf(graph) {
   return { mark: "", tone: "plain", text: `not verified${reason} · ${parts.join(" · ")}` };
 }
 
-/** @param {Graph} graph @returns {string} name of the innermost call or operation that failed */
-export function failurePlace(graph) {
-  const { error } = graph;
-  if (!error) return "";
-  if (error.node !== null) return graph.nodes[error.node]?.name ?? "";
-  return graph.calls[error.calls[error.calls.length - 1] ?? -1]?.name ?? "";
-}
-
 /**
  * @param {Document} document
  * @param {Graph} graph
@@ -55,40 +47,6 @@ export function statusChip(document, graph) {
   return element(document, "div", { class: "chip status", role: "status" }, [
     mark ? element(document, "span", { class: tone }, [mark]) : null,
     mark ? ` ${text}` : text,
-  ]);
-}
-
-/**
- * @param {Document} document
- * @param {Graph} graph
- * @param {AbortSignal} signal
- * @param {{onGo: () => void, onClose: () => void}} handlers
- * @returns {HTMLElement | null} null where nothing failed
- */
-export function errorBanner(document, graph, signal, handlers) {
-  const { error } = graph;
-  if (!error) return null;
-  const source = error.source === null ? undefined : graph.sources[error.source];
-  const line = source?.code[source.line - source.firstLine]?.trim() ?? "";
-  const go = element(document, "button", { type: "button", class: "go" }, ["Go to failure"]);
-  go.addEventListener("click", handlers.onGo, { signal });
-  const close = element(document, "button", { type: "button", class: "plain", "aria-label": "Dismiss" }, [
-    icon(document, CROSS),
-  ]);
-  close.addEventListener("click", handlers.onClose, { signal });
-  return element(document, "div", { class: "banner", role: "alert" }, [
-    icon(document, WARNING),
-    element(document, "div", { class: "text", tabindex: 0 }, [
-      element(document, "div", { class: "strong" }, [error.message ? `${error.type}: ${error.message}` : error.type]),
-      error.explanation ? element(document, "div", {}, [error.explanation]) : null,
-      source
-        ? element(document, "div", { class: "where muted" }, [
-            `${source.file.split(/[\\/]/).pop()}:${source.line}  ${line}`,
-          ])
-        : null,
-    ]),
-    go,
-    close,
   ]);
 }
 

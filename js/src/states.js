@@ -15,7 +15,7 @@ import {
   revealState,
   unfoldState,
 } from "./visible.js";
-import { failurePlace } from "./chrome.js";
+import { failurePlace } from "./banner.js";
 
 /**
  * @param {Graph} graph

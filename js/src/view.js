@@ -8,7 +8,8 @@
  * @typedef {import("./options.js").Options} Options
  * @typedef {import("./options.js").Command} Command
  */
-import { brokenView, failurePlace, helpOverlay, legendContent } from "./chrome.js";
+import { failurePlace } from "./banner.js";
+import { brokenView, helpOverlay, legendContent } from "./chrome.js";
 import { colourModes, colouring } from "./colours.js";
 import { brokenAtlas, makeAtlas } from "./contract.js";
 import { showCrumbs, showPanel } from "./details.js";

@@ -3,7 +3,9 @@
  *
  * @typedef {import("./view.js").View} View
  */
-import { errorBanner, failurePlace, statusChip } from "./chrome.js";
+import { errorBanner } from "./banner.js";
+import { statusChip } from "./chrome.js";
+import { copyText } from "./saving.js";
 import { element } from "./dom.js";
 import { listenToKeys } from "./interact.js";
 import { onAction, onClick } from "./actions.js";
@@ -88,7 +90,8 @@ export function makeParts(view) {
   const panel = element(document, "aside", { class: "panel", "aria-label": "Details", tabindex: -1, hidden: true });
   panel.addEventListener("animationend", () => panel.classList.remove("arriving"), { signal: view.signal });
   const banner = errorBanner(document, graph, view.signal, {
-    onGo: () => view.run(view.focus(failurePlace(graph), true)),
+    onGo: (place) => view.run(view.focus(place, true)),
+    onCopy: (report) => copyText(document, view.root, report),
     onClose: () => banner?.remove(),
   });
   return {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { JSDOM } from "jsdom";
-import { crumbContent, errorBanner, failurePlace, helpOverlay, legendContent, statusOf } from "../src/chrome.js";
+import { crumbContent, helpOverlay, legendContent, statusOf } from "../src/chrome.js";
 import { pathTo } from "../src/details.js";
 import { actionOf, KEYS } from "../src/interact.js";
 import { minimapScale, showsAll, windowArea } from "../src/minimap.js";
@@ -36,25 +36,6 @@ test("the status line says what the picture is worth", () => {
   );
   const crashed = graphOf(documentNamed("crash"));
   assert.match(statusOf(crashed).text, /^RuntimeError in body\.1\.1\.linear/);
-  assert.equal(failurePlace(crashed), "body.1.1.linear");
-  assert.equal(failurePlace(graphOf(gpt2Document(1))), "");
-});
-
-test("after a crash a banner tells what and where, and leads there", () => {
-  let gone = 0;
-  const banner = errorBanner(document, graphOf(documentNamed("crash")), signal, {
-    onGo: () => (gone += 1),
-    onClose: () => undefined,
-  });
-  assert.equal(banner?.getAttribute("role"), "alert");
-  assert.match(banner?.textContent ?? "", /RuntimeError: mat1 and mat2 shapes cannot be multiplied/);
-  assert.match(banner?.querySelector(".where")?.textContent ?? "", /make_documents\.py:\d+ {2}\S/);
-  /** @type {any} */ (banner).querySelector(".go").click();
-  assert.equal(gone, 1);
-  assert.equal(
-    errorBanner(document, graphOf(documentNamed("mlp")), signal, { onGo: () => undefined, onClose: () => undefined }),
-    null,
-  );
 });
 
 test("the breadcrumb leads from the model to the node", () => {
