@@ -89,7 +89,7 @@ function failureText(document, graph, failure) {
   ];
   if (failure.explanation) lines.push(element(document, "div", {}, [failure.explanation]));
   for (const suggestion of failure.suggestions) {
-    lines.push(element(document, "div", { class: "help" }, [suggestion]));
+    lines.push(element(document, "div", { class: "remedy" }, [suggestion]));
   }
   if (source) {
     const file = source.file.split(/[\\/]/).pop();

@@ -134,7 +134,7 @@ dd.mono { font-size: 12px; line-height: 19px; }
 .banner .text { flex: 1; min-width: 0; max-height: 96px; overflow: auto; overflow-wrap: anywhere; }
 .banner .strong { font-weight: 600; }
 .banner .icon { color: var(--atlas-bad); margin-top: 2px; width: 17px; height: 17px; }
-.banner .help::before { content: "→ "; color: var(--atlas-bad); }
+.banner .remedy::before { content: "→ "; color: var(--atlas-bad); }
 .banner .ways { display: flex; flex-direction: column; gap: 6px; align-items: stretch; }
 .banner .steps { display: flex; align-items: center; justify-content: center; gap: 4px; white-space: nowrap; }
 .banner .where { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 11.5px; }

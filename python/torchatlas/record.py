@@ -158,7 +158,7 @@ class Call:
         reads: tensors among its arguments.
         out: what it returned, tensors replaced by their values; None while it has not returned.
         place: the line of the user's code that called it.
-        is_torch: the module's class is torch's own, so that no line in its forward is the user's.
+        is_torch: the module's class is torch's own and it has no hooks, so that no line in its call is the user's.
         start, end: numbers of operations recorded when it began and when it ended.
     """
 

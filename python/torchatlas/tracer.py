@@ -737,7 +737,8 @@ class Tracer:
         finally:
             self.busy -= 1
         call.place = parent.place if parent is not None and parent.is_torch else place(_RUN)
-        call.is_torch = type(module).__module__.startswith("torch.nn.")
+        has_hooks = module is not None and (module._forward_hooks or module._forward_pre_hooks)
+        call.is_torch = type(module).__module__.startswith("torch.nn.") and not has_hooks
         record.calls.append(call)
         return call
 

@@ -228,6 +228,8 @@ def test_hooks_of_the_user_run_and_their_operations_are_recorded():
     model[0].register_forward_pre_hook(lambda module, args: (args[0] * 2,))
     model[0].register_forward_hook(lambda module, args, out: seen.append(1) or out + 1)
     trace = torchatlas.trace(model, ONES)
+    sources = [trace.graph.sources[node.source] for node in trace.graph.nodes if node.op in ("mul", "add")]
+    assert all("register_forward" in source.code[source.line - source.first_line] for source in sources)
     assert list(trace.hierarchy.values()).count("0") >= 3
     assert seen == [1]
     assert trace.verify()
