@@ -92,7 +92,8 @@ export function isFailed(box, graph) {
  */
 export function boxMarks(box, graph, palette, look) {
   const marks = plainMarks(box, graph, palette, look);
-  return look.hasNote ? [...marks, noteMark(box, palette)] : marks;
+  // The mark of a failure stands where the dot would, and says to look at the panel too.
+  return look.hasNote && !isFailed(box, graph) ? [...marks, noteMark(box, palette)] : marks;
 }
 
 /** A dot on the upper right corner: there is something to read in the panel. @type {(box: Box, palette: Palette) => PathMark} */

@@ -131,7 +131,7 @@ dd.mono { font-size: 12px; line-height: 19px; }
   background: var(--atlas-badFill); border: 1px solid var(--atlas-bad); border-radius: 10px; max-width: 860px;
 }
 .frame.with-panel .banner { right: 372px; }
-.banner .text { flex: 1; min-width: 0; max-height: 96px; overflow: auto; overflow-wrap: anywhere; }
+.banner .text { flex: 1; min-width: 0; max-height: 150px; overflow: auto; overflow-wrap: anywhere; }
 .banner .strong { font-weight: 600; }
 .banner .icon { color: var(--atlas-bad); margin-top: 2px; width: 17px; height: 17px; }
 .banner .remedy::before { content: "→ "; color: var(--atlas-bad); }
