@@ -92,15 +92,26 @@ def wait_for_python(lab: Lab, page: Page, code: str, wanted: str) -> None:
     assert said == wanted
 
 
-def test_crash_shows_the_partial_view_and_the_traceback(lab: Lab, lab_page: Page) -> None:
-    lab.open(lab_page, [MODEL, CRASH])
-    lab.run_all(lab_page)
+def test_crash_shows_view_banner_and_traceback_and_the_repaired_model_runs_in_the_next_cell(
+    lab: Lab, lab_page: Page
+) -> None:
+    lab.open(lab_page, [MODEL, CRASH, DRAW])
+    lab.run_all(lab_page)  # stops at the cell that raises
     crashed = cell(lab_page, 1)
     view = ready_view(crashed)
-    assert "stem" in visible(view)
+    assert {"stem", "head", "head.linear"} <= set(visible(view))
+    banner = view.get_by_role("alert")
+    assert "`head` expects last dimension 5 (its `in_features`), got 8" in banner.inner_text()
+    assert "`nn.Linear(8, 2)` would pass; tried" in banner.inner_text()
     traceback = crashed.locator(".jp-OutputArea-output[data-mime-type='application/vnd.jupyter.stderr']")
     traceback.wait_for()
     assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied" in traceback.inner_text()
+    assert "`head` expects last dimension 5" in traceback.inner_text()
+    cell(lab_page, 2).locator(".cm-content").click()
+    lab_page.keyboard.press("Shift+Enter")
+    repaired = ready_view(cell(lab_page, 2))
+    assert repaired.get_by_role("alert").count() == 0
+    assert "stem" in visible(repaired)
 
 
 def test_page_in_a_cell_draws_where_widgets_do_not_run(lab: Lab, lab_page: Page) -> None:
