@@ -295,13 +295,15 @@ export class View {
     const boxesOf = (/** @type {Iterable<string>} */ names) =>
       new Set([...names].map((name) => this.boxOf(name)).filter((index) => index >= 0));
     const selected = boxesOf(this.selected);
+    // Until something is selected, the way from the inputs to a failure stands out.
+    const starts = selected.size > 0 ? selected : boxesOf([failurePlace(this.graph)]);
     const { colourOf } = this.colouring ?? { colourOf: () => null };
     this.stage.emphasis = {
       selected,
       hovered: -1,
       hoveredRoute: -1,
       hits: boxesOf([...this.found, ...this.highlighted]),
-      ...reach(this.scene, selected),
+      ...reach(this.scene, starts),
       colourOf: (box) => colourOf(box.item),
       hasNote: ({ item }) =>
         Object.hasOwn(this.notes, item.name) || (item.kind === "node" && Boolean(this.graph.nodes[item.id].note)),
