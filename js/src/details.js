@@ -83,14 +83,16 @@ export function showPanel(view) {
     view.frame.classList.remove("with-panel");
     return;
   }
+  const isSame = panel.dataset.name === item.name && !panel.hidden;
   const content = panelContent(view.document, view.graph, item, view.notes[item.name] ?? null, {
     onClose: () => view.hidePanel(),
     copy: (text) => copyText(view.document, view.root, text),
     onGo: (target) => view.run(view.focus(target, true)),
     values: view.options.values,
+    // The kernel need not be asked again each time that something else on the map changes.
+    keptValues: isSame ? panel.querySelector(".values") : null,
     ...repeatActions(view, item),
   });
-  const isSame = panel.dataset.name === item.name;
   const problem = view.problem ? [problemSection(view.document, view.problem)] : [];
   panel.replaceChildren(...problem, ...content);
   if (!isSame) panel.scrollTop = 0;

@@ -11,6 +11,7 @@
  * @property {(text: string) => Promise<boolean>} copy
  * @property {(name: string) => void} onGo select and show another node or call
  * @property {import("./values.js").Ask | null} values null without a kernel
+ * @property {HTMLElement | null} keptValues what the panel shows of the same item already
  * @property {{shown: number, total: number, members: number[]} | null} run the repetition that the call is a part of
  * @property {(which: "all" | {from: number, to: number}) => void} onUnfold show members of a repeat one by one
  * @property {() => void} onFold show the repetition as one box again
@@ -305,7 +306,8 @@ function sourceSection({ document, graph, row, handlers }) {
 
 /** @param {Context} context */
 function valuesSection({ document, row, handlers }) {
-  const body = row.outputs.length === 0 ? null : valuesBody(document, row.name, row.metrics, handlers.values);
+  if (row.outputs.length === 0) return null;
+  const body = handlers.keptValues ?? valuesBody(document, row.name, row.metrics, handlers.values);
   return body && section(document, "Values", [body]);
 }
 

@@ -15,6 +15,7 @@ const handlers = (given = {}) => ({
   copy: () => Promise.resolve(true),
   onGo: () => undefined,
   values: null,
+  keptValues: null,
   run: null,
   onUnfold: () => undefined,
   onFold: () => undefined,
@@ -140,7 +141,7 @@ test("a slider asks for the slice at its index, the axes without a choice have n
   assert.equal(sliders.length, 1);
   assert.equal(sliders[0].value, "1");
   sliders[0].value = "2";
-  sliders[0].dispatchEvent(new (/** @type {any} */ (panel.ownerDocument.defaultView).Event)("change"));
+  sliders[0].dispatchEvent(new /** @type {any} */ (panel.ownerDocument.defaultView).Event("change"));
   await new Promise((resolve) => setTimeout(resolve));
   assert.deepEqual(asked, [null, [0, 2]]);
   assert.equal(panel.querySelector("canvas")?.getAttribute("aria-label"), "Heat map of 2 × 4 elements, from 0 to 7");
