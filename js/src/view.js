@@ -32,6 +32,7 @@ const PATIENCE_MS = 180;
 /** After a click the map waits for a second one before it moves the box from under the panel. */
 const DOUBLE_CLICK_MS = 320;
 const IDLE_LIMIT_MS = 2000;
+const ENGINE_DELAY_MS = 500;
 /** The minimap and the room around it, px. */
 const MAP_WIDTH = 120;
 
@@ -127,6 +128,7 @@ export class View {
     this.pending = Promise.resolve();
     this.layouter = layouterOf(options);
     this.isReady = false;
+    this.isOutlineDue = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     this.uncovering = undefined;
     /** @type {string | null} whose path the breadcrumb shows */
@@ -167,10 +169,29 @@ export class View {
 
   /** Most pictures need no Graphviz. It starts now, for later ones, unless the first has needed it. */
   #startEngine() {
-    whenIdle(this.document, () => {
+    const start = () => {
+      if (this.signal.aborted) return;
       const started = this.layouter.then((layouter) => layouter.ready());
       this.run(started.then((name) => void (this.host.dataset.engine = name)));
-    });
+    };
+    // Not at the first moment of rest, which may lie before the picture is on the screen.
+    setTimeout(() => whenIdle(this.document, start), ENGINE_DELAY_MS);
+  }
+
+  /** With its many rows the outline takes as long as the map; it follows when that is on the screen. */
+  #drawOutlineLater() {
+    this.isOutlineDue = true;
+    const view = this.document.defaultView;
+    const later = () => setTimeout(() => this.#drawOutline(), 0);
+    // No frames come while the page is hidden.
+    if (!view || this.document.visibilityState === "hidden") later();
+    else view.requestAnimationFrame(later);
+  }
+
+  #drawOutline() {
+    if (!this.isOutlineDue || this.signal.aborted) return;
+    this.isOutlineDue = false;
+    this.outline.draw(this.scene, this.selected);
   }
 
   /** Work that nobody waits for: what goes wrong in it is shown. @param {Promise<unknown>} work */
@@ -225,6 +246,7 @@ export class View {
     this.#refresh();
     await shown;
     if (version !== this.version) return this.pending;
+    this.#drawOutlineLater();
   }
 
   /** @returns {number} index of the box that a view starts at; -1 for the beginning */
@@ -238,7 +260,6 @@ export class View {
     this.toolbar.setDepth(String(openLevels(items).deepest));
     this.toolbar.setFilters(this.#filterRows());
     this.recolour();
-    this.outline.draw(this.scene, this.selected);
     // What is selected may have been opened, closed or folded.
     if (!this.parts.panel.hidden) showPanel(this);
     this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
@@ -362,6 +383,7 @@ export class View {
 
   /** @param {boolean} isShown */
   toggleOutline(isShown) {
+    if (isShown) this.#drawOutline();
     this.outline.show(isShown);
     if (!isShown) this.stage.element.focus({ preventScroll: true });
   }

@@ -31,6 +31,8 @@ const WEIGHT = { mixed: 1, dummy: 16 };
  * @returns {Solution & {crossings: number}}
  */
 export function solveSimply(problem) {
+  const chain = solveChain(problem);
+  if (chain) return chain;
   const { ranks, isReversed } = assignRanks(problem);
   const layers = buildLayers(problem, ranks, isReversed);
   const crossings = orderRows(layers);
@@ -40,6 +42,25 @@ export function solveSimply(problem) {
     return isReversed[at] ? line.reverse() : line;
   });
   return { ranks, xs: xs.slice(0, problem.kinds.length), bends, crossings };
+}
+
+/** @type {(problem: Problem) => (Solution & {crossings: number}) | null} null where it is more than one chain */
+function solveChain({ kinds, edges }) {
+  if (edges.length !== kinds.length - 1) return null;
+  const after = new Map(edges.map((edge) => [edge.tail, edge]));
+  const heads = new Set(edges.map(({ head }) => head));
+  let node = kinds.findIndex((_, at) => !heads.has(at));
+  if (node < 0) return null;
+  const ranks = new Array(kinds.length).fill(0);
+  const xs = new Array(kinds.length).fill(0);
+  let rank = 0;
+  for (let edge = after.get(node); edge && rank < edges.length; edge = after.get(node)) {
+    xs[edge.head] = xs[node] + edge.tailDx - edge.headDx;
+    node = edge.head;
+    rank += 1;
+    ranks[node] = rank;
+  }
+  return rank === edges.length ? { ranks, xs, bends: edges.map(() => []), crossings: 0 } : null;
 }
 
 /** @type {(problem: Problem, ranks: number[], isReversed: boolean[]) => Layers} */
@@ -105,8 +126,10 @@ function placeNodes(layers, realCount) {
   const xs = new Array(layers.count).fill(0);
   for (const row of rows) packRow(row, gapAfter, xs);
   for (let round = 0; round < PLACE_ROUNDS; round += 1) {
+    const before = [...xs];
     for (const row of rows) placeRow(row, [layers.up], gapAfter, xs);
     for (let rank = rows.length - 1; rank >= 0; rank -= 1) placeRow(rows[rank], [layers.down], gapAfter, xs);
+    if (xs.every((x, node) => x === before[node])) break;
   }
   for (const row of rows) placeRow(row, [layers.up, layers.down], gapAfter, xs);
   for (let rank = rows.length - 1; rank >= 0; rank -= 1) placeRow(rows[rank], [layers.up, layers.down], gapAfter, xs);
