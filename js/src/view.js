@@ -180,7 +180,6 @@ export class View {
 
   /** With its many rows the outline takes as long as the map; it follows when that is on the screen. */
   #drawOutlineLater() {
-    this.isOutlineDue = true;
     const view = this.document.defaultView;
     const later = () => setTimeout(() => this.#drawOutline(), 0);
     // No frames come while the page is hidden.
@@ -260,6 +259,9 @@ export class View {
     this.toolbar.setDepth(String(openLevels(items).deepest));
     this.toolbar.setFilters(this.#filterRows());
     this.recolour();
+    this.isOutlineDue = true;
+    // Who works in it must find it up to date.
+    if (this.outline.isShown()) this.#drawOutline();
     // What is selected may have been opened, closed or folded.
     if (!this.parts.panel.hidden) showPanel(this);
     this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
