@@ -87,17 +87,27 @@ class Lab:
     def __init__(self, url: str, folder: Path) -> None:
         self.url = url
         self.folder = folder
+        self.name = ""
 
-    def open(self, page: Page, cells: list[str], *, metadata: dict[str, Any] | None = None) -> None:
-        """Open a new notebook with these cells in a workspace of its own and wait for its kernel."""
-        name = f"{uuid.uuid4().hex}.ipynb"
+    def open(self, page: Page, cells: list[str], *, metadata: dict[str, Any] | None = None, app: str = "lab") -> None:
+        """Open a new notebook with these cells in a workspace of its own and wait for its kernel.
+
+        Args:
+            app: `lab`, or `notebook` for Notebook 7, which the same server has.
+        """
         notebook = nbformat.v4.new_notebook(
             cells=[nbformat.v4.new_code_cell(code) for code in cells],
             metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}, **(metadata or {})},
         )
-        nbformat.write(notebook, self.folder / name)
+        self.open_notebook(page, notebook, app=app)
+
+    def open_notebook(self, page: Page, notebook: Any, *, app: str = "lab") -> None:
+        """Open a notebook as it is and wait for its kernel."""
+        self.name = f"{uuid.uuid4().hex}.ipynb"
+        nbformat.write(notebook, self.folder / self.name)
         # In a used workspace JupyterLab opens earlier notebooks again.
-        page.goto(f"{self.url}/lab/workspaces/{uuid.uuid4().hex}/tree/{name}")
+        place = f"lab/workspaces/{uuid.uuid4().hex}/tree" if app == "lab" else "notebooks"
+        page.goto(f"{self.url}/{place}/{self.name}")
         page.wait_for_function(
             "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
         )
@@ -108,6 +118,10 @@ class Lab:
         for number in range(cells.count()):
             page.evaluate("(at) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = at; }", number)
             page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")
+
+    def save(self, page: Page) -> None:
+        """Save the open notebook, which then lies in the folder under `name`."""
+        page.evaluate("() => window.jupyterapp.shell.currentWidget.context.save()")
 
     def python(self, page: Page, code: str) -> str:
         """What the notebook's kernel prints when it runs this."""
@@ -137,6 +151,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     server = subprocess.Popen(
         [
             *(sys.executable, "-m", "jupyter", "lab", "--no-browser", "--allow-root", "--expose-app-in-browser"),
+            "--JupyterNotebookApp.expose_app_in_browser=True",
             *("--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}", "--ServerApp.port_retries=0"),
             *("--IdentityProvider.token=", "--ServerApp.disable_check_xsrf=True", f"--ServerApp.root_dir={folder}"),
         ],

@@ -1,0 +1,124 @@
+"""Real JupyterLab and real Notebook 7: both sides talk, twenty views are light, nothing is lost without a kernel."""
+
+import functools
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+from conftest import READY_MS, Lab
+from playwright.sync_api import Page
+from test_lab import DRAW, MODEL, cell, click, ready_view, wait_for_python, wait_until_visible
+
+OUTLINE = "[data-torchatlas-fallback]"
+TALK = """
+def complain(names):
+    raise ValueError("not this one") if names == ["stem"] else None
+
+view.on_select(complain)
+"""
+
+
+# Notebook 7 reads the settings of a plugin that only JupyterLab has.
+NOTEBOOK = pytest.param("notebook", marks=pytest.mark.console_errors("reading 'schema'"))
+
+
+@pytest.mark.parametrize("app", ["lab", NOTEBOOK])
+def test_both_sides_talk(lab: Lab, lab_page: Page, app: str) -> None:
+    lab.open(lab_page, [MODEL, DRAW, TALK], app=app)
+    lab.run_all(lab_page)
+    view = ready_view(cell(lab_page, 1))
+    assert cell(lab_page, 1).locator(OUTLINE).is_hidden()
+    click(lab_page, view, "rect", "head")
+    values = view.locator(".panel .values")
+    values.get_by_text("mean ± std").wait_for()
+    view.locator(".panel canvas.heat").wait_for()
+    wait_for_python(lab, lab_page, "print(view.selected, view.selected_values['head']['shape'])", "['head'] [1, 2]\n")
+    lab.python(lab_page, "view.focus('op:relu'); view.colour({'head': 1, 'stem': 2}, legend='importance')")
+    wait_until_visible(lab_page, view, "stem.act.relu")
+    wait_for_python(lab, lab_page, "print(view.opened, 'stem.act.relu' in view.visible)", "['stem', 'stem.act'] True\n")
+    assert "importance" in view.locator(".legend").inner_text()
+    lab.python(lab_page, "view.select('stem')")
+    problem = view.locator(".panel").get_by_role("alert")
+    problem.wait_for()
+    assert "on_select: ValueError: not this one" in problem.inner_text()
+    # The view goes on.
+    lab.python(lab_page, "view.close('stem')")
+    lab_page.wait_for_function("(element) => !element.atlas.visible().includes('stem.act')", arg=view.element_handle())
+
+
+def test_view_draws_and_waits_for_values_while_the_kernel_is_busy(lab: Lab, lab_page: Page) -> None:
+    block = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
+    lab.open(lab_page, [MODEL, DRAW, block])
+    lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
+    view = ready_view(cell(lab_page, 1))
+    view.evaluate("(element) => element.atlas.select('head')")
+    values = view.locator(".panel .values")
+    assert values.inner_text() == "waiting for the kernel…"
+    (lab.folder / "go").touch()
+    values.get_by_text("mean ± std").wait_for()
+
+
+def test_twenty_views_are_light_and_back_after_a_reload(lab: Lab, lab_page: Page) -> None:
+    received: list[int] = []
+    lab_page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
+    lab.open(lab_page, [MODEL, *[DRAW] * 20])
+    lab.run_all(lab_page)
+    everything = lab_page.locator(".torchatlas[data-ready='true'][data-engine='viz']")
+    everything.nth(19).wait_for(timeout=READY_MS)
+    assert 300_000 < sum(received) < 1_000_000
+    everything.first.evaluate("(element) => element.atlas.open('stem')")
+    wait_for_python(lab, lab_page, "print(view.opened)", "[]\n")
+    lab.save(lab_page)
+    assert (lab.folder / lab.name).stat().st_size < 200_000
+    received.clear()
+    lab_page.reload()
+    everything.nth(19).wait_for(timeout=READY_MS)
+    # What was open is open again.
+    wait_until_visible(lab_page, everything.first, "stem.fc")
+    assert sum(received) < 1_000_000
+
+
+@pytest.mark.console_errors("model not found|Could not create a view|Error displaying widget")
+@pytest.mark.parametrize("is_trusted", [True, False])
+def test_reopened_without_its_kernel_the_notebook_shows_the_outline(lab: Lab, lab_page: Page, is_trusted: bool) -> None:
+    lab.open_notebook(lab_page, executed_notebook())
+    if is_trusted:
+        lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
+        lab_page.locator(".jp-Dialog .jp-mod-accept").click()
+    outline = cell(lab_page, 1).locator(OUTLINE) if is_trusted else cell(lab_page, 1).locator(".jp-RenderedHTML")
+    outline.get_by_text("stem", exact=False).first.wait_for()
+    inner = outline.get_by_text("relu", exact=False).first
+    assert inner.is_hidden()
+    outline.get_by_text("stem", exact=False).first.click()
+    outline.get_by_text("act ", exact=False).first.click()
+    inner.wait_for()
+
+
+# nbconvert's page asks for libraries on the network.
+@pytest.mark.console_errors("ERR_INTERNET_DISCONNECTED")
+def test_notebook_as_a_web_page_shows_the_outline_offline(offline_page: Page, tmp_path: Path) -> None:
+    import nbconvert
+
+    html, _resources = nbconvert.HTMLExporter().from_notebook_node(executed_notebook())
+    path = tmp_path / "notebook.html"
+    path.write_text(html, encoding="utf-8")
+    offline_page.goto(path.as_uri())
+    offline_page.locator(OUTLINE).get_by_text("stem", exact=False).first.wait_for()
+
+
+@functools.cache
+def executed_notebook() -> Any:
+    """Run as nbconvert runs it; without the state of widgets, as front ends save a notebook."""
+    notebook = nbformat.v4.new_notebook(
+        cells=[nbformat.v4.new_code_cell(code) for code in (MODEL, DRAW)],
+        metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+    )
+    client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
+    # Playwright keeps an event loop in this thread, and nbclient waits in one of its own.
+    with ThreadPoolExecutor(1) as pool:
+        executed = pool.submit(client.execute).result(READY_MS / 1000)
+    executed.metadata.pop("widgets", None)
+    return executed
