@@ -55,7 +55,8 @@ class Bar:
             return f"  -     {self.name}: not measured"
         is_met = self.value >= self.limit if self.is_least else self.value <= self.limit
         side = "at least" if self.is_least else "at most"
-        return f"  {'pass' if is_met else 'FAIL'}  {self.name}: {self.value:.3g}{self.unit}, {side} {self.limit:g}{self.unit}"
+        verdict = "pass" if is_met else "FAIL"
+        return f"  {verdict}  {self.name}: {self.value:.3g}{self.unit}, {side} {self.limit:g}{self.unit}"
 
 
 def main() -> None:
@@ -132,7 +133,11 @@ def _opened(browser: Browser, path: Path, tool: str) -> tuple[Page, float]:
 
 def _loads(browser: Browser, folder: Path, repeats: int) -> Row:
     rounds: dict[str, list[float]] = {}
-    tools = {"gpt2-12": ["torchvista", "torchatlas"], "resnet50": ["torchvista", "torchatlas"], "gpt2-48": ["torchatlas"]}
+    tools = {
+        "gpt2-12": ["torchvista", "torchatlas"],
+        "resnet50": ["torchvista", "torchatlas"],
+        "gpt2-48": ["torchatlas"],
+    }
     counts: Row = {}
     for _ in range(repeats):
         for name, drawn in tools.items():
@@ -141,7 +146,11 @@ def _loads(browser: Browser, folder: Path, repeats: int) -> Row:
                 rounds.setdefault(f"{name} {tool}", []).append(painted_ms)
                 counts[f"{name} {tool}"] = page.evaluate(COUNT[tool])
                 page.context.close()
-    return {"ms": {key: statistics.median(values) for key, values in rounds.items()}, "rounds": rounds, "counts": counts}
+    return {
+        "ms": {key: statistics.median(values) for key, values in rounds.items()},
+        "rounds": rounds,
+        "counts": counts,
+    }
 
 
 def _clicks(browser: Browser, folder: Path, repeats: int) -> Row:

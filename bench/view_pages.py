@@ -44,7 +44,7 @@ MODELS: dict[str, Callable[[], Built]] = {
     "30k": lambda: gpt2(540, 16),
 }
 PEERS = {("gpt2-12", "open"): 50, ("resnet50", "open"): 50, ("gpt2-48", "blocks"): 1}
-"""Model and state that torchvista draws, too, with its `collapse_modules_after_depth`; it dies of gpt2-48 fully open."""
+"""Model and state that torchvista draws, too, with its `collapse_modules_after_depth`; it dies of gpt2-48 all open."""
 
 
 def write_pages(folder: Path, names: list[str], log: Callable[[str], None]) -> None:

@@ -201,7 +201,11 @@ MODELS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
 def make(name: str) -> dict[str, Any]:
     """The document of one model, the same on every machine."""
     torch.manual_seed(0)
-    model, inputs = MODELS[name]()
+    return document_of(*MODELS[name]())
+
+
+def document_of(model: nn.Module, inputs: Any) -> dict[str, Any]:
+    """The document of a model without what depends on the machine and the moment."""
     with torch.no_grad():
         recorded = trace(model.eval(), inputs, on_error="keep")
     return {**schema.encode(_stable(recorded.graph)), "generator": "torchatlas"}

@@ -7,16 +7,28 @@
 import assert from "node:assert/strict";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { test } from "node:test";
+import { gunzipSync } from "node:zlib";
 import { createVizEngine } from "../src/engine/viz.js";
 import { layoutSync } from "../src/layout.js";
 import { levelsState, startState } from "../src/states.js";
 import { sceneToSvg } from "../src/svg.js";
 import { PALETTES } from "../src/theme.js";
 import { allOpen, closedState, visibleGraph } from "../src/visible.js";
+import { measureQuality } from "./quality.js";
 import { documentNamed, graphOf } from "./scenes.js";
 
 const FOLDER = new URL("../../tests/references/", import.meta.url);
 const { hide } = closedState();
+
+/** Stand-ins for well-known models, made by tests/make_references.py. */
+const MODELS = ["resnet18", "resnet50", "vit", "gpt2", "fasterrcnn", "unet", "lstm"];
+/** @type {[depth: number | "all", theme: import("../src/theme.js").ThemeName][]} the dark theme changes nothing but colours */
+const LOOKS = [
+  [1, "light"],
+  [2, "light"],
+  ["all", "light"],
+  [1, "dark"],
+];
 
 /** @type {[document: string, depth: number | "start" | "all", theme: import("../src/theme.js").ThemeName][]} */
 const PICTURES = [
@@ -47,13 +59,34 @@ function stateAt(graph, depth) {
   });
 }
 
-for (const [name, depth, theme] of PICTURES) {
+/** @param {string} svg */
+const withoutColours = (svg) => svg.replace(/#[0-9a-f]{3,8}\b|rgba?\([^)]*\)/gi, "");
+
+/** @param {string} name @returns {Promise<any>} */
+async function modelDocument(name) {
+  const packed = await readFile(new URL(`documents/${name}.json.gz`, FOLDER));
+  return JSON.parse(gunzipSync(packed).toString());
+}
+
+for (const [name, depth, theme] of PICTURES) compare(name, depth, theme, async () => documentNamed(name));
+for (const name of MODELS) {
+  for (const [depth, theme] of LOOKS) compare(name, depth, theme, () => modelDocument(name));
+}
+
+/** @type {(name: string, depth: number | "start" | "all", theme: import("../src/theme.js").ThemeName, read: () => Promise<any>) => void} */
+function compare(name, depth, theme, read) {
   const file = `${name}_${depth}_${theme}.svg`;
   test(`${file} looks as it was reviewed`, async () => {
-    const graph = graphOf(documentNamed(name));
+    const graph = graphOf(await read());
     const engine = await createVizEngine(null);
     const scene = layoutSync(graph, visibleGraph(graph, stateAt(graph, depth)), engine);
+    const { edgesThroughBoxes, boxOverlaps, labelOverlaps } = measureQuality(scene);
+    assert.deepEqual([edgesThroughBoxes, boxOverlaps, labelOverlaps], [0, 0, 0]);
     const svg = sceneToSvg(scene, graph, PALETTES[theme]);
+    // One picture of each theme is kept; the others differ in their colours alone.
+    for (const palette of Object.values(PALETTES)) {
+      assert.equal(withoutColours(sceneToSvg(scene, graph, palette)), withoutColours(svg));
+    }
     const path = new URL(file, FOLDER);
     if (process.env.UPDATE_REFERENCES) {
       await mkdir(FOLDER, { recursive: true });
