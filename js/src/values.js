@@ -6,7 +6,7 @@
  * @property {number} columns
  * @property {number} buffer which of the message's buffers holds the numbers
  * @property {number[]} [numbers] row by row
- * @property {number} low of the colours
+ * @property {number} low of the numbers, which the colours go by
  * @property {number} high
  * @property {number[]} at index on each axis before the last two
  * @property {number[]} sizes of those axes

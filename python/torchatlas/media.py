@@ -23,7 +23,8 @@ def current() -> Medium:
 def is_marimo() -> bool:
     """Whether this is a marimo notebook, which shows the value of a cell and has no call to show something else."""
     marimo = sys.modules.get("marimo")
-    return marimo is not None and bool(marimo.running_in_notebook())
+    asked = getattr(marimo, "running_in_notebook", None)  # missing in old versions, and while it is being imported
+    return asked is not None and bool(asked())
 
 
 def current_cell() -> object:

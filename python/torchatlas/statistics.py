@@ -59,8 +59,8 @@ def picture(tensor: torch.Tensor, at: Sequence[int] | None = None) -> tuple[dict
         at: index on each axis before the last two; None for the middle of each. Indices beyond an axis mean its end.
 
     Returns:
-        What the view must know (`rows`, `columns`, `low` and `high` of the whole tensor's finite elements, `at`,
-        `sizes` of the axes before the last two, `of`: size of the slice) and float32 numbers, row by row,
+        What the view must know (`rows`, `columns`, `low` and `high` of the finite numbers in it, `at`, `sizes`
+        of the axes before the last two, `of`: size of the slice) and float32 numbers, row by row,
         little-endian. None for a tensor of fewer than two elements.
 
     Raises:
@@ -77,7 +77,7 @@ def picture(tensor: torch.Tensor, at: Sequence[int] | None = None) -> tuple[dict
     rows, columns = (min(size, PICTURE_SIDE) for size in shown.shape)
     is_small = (rows, columns) == tuple(shown.shape)
     small = shown if is_small else torch.nn.functional.adaptive_avg_pool2d(shown[None], (rows, columns))[0]
-    known = _numbers(flat)
+    known = _numbers(small.reshape(-1))
     low, high = known["min"], known["max"]
     about = {
         "rows": rows,
