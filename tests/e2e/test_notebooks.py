@@ -8,9 +8,14 @@ from typing import Any
 import nbclient
 import nbformat
 import pytest
+import torch
 from conftest import READY_MS, Lab
 from playwright.sync_api import Page
-from test_lab import DRAW, MODEL, cell, click, ready_view, wait_for_python, wait_until_visible
+from test_lab import DRAW, MODEL, cell, click, ready_view, visible, wait_for_python, wait_until_visible
+from torch import nn
+
+import torchatlas
+from torchatlas.options import ViewOptions
 
 OUTLINE = "[data-torchatlas-fallback]"
 TALK = """
@@ -122,3 +127,22 @@ def executed_notebook() -> Any:
         executed = pool.submit(client.execute).result(READY_MS / 1000)
     executed.metadata.pop("widgets", None)
     return executed
+
+
+def test_saved_page_starts_as_python_asked(offline_page: Page, tmp_path: Path) -> None:
+    model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 2)))
+    view = torchatlas.View(torchatlas.trace(model, torch.ones(1, 2), stats=True), ViewOptions(depth=0))
+    view.focus("op:relu")
+    view.select("1.1")
+    view.colour({"0": 1, "1.1": 5}, legend="importance")
+    view.note("1.1", "look here")
+    offline_page.goto(view.save(tmp_path / "page.html").as_uri())
+    shown = offline_page.locator(".torchatlas[data-ready='true']")
+    shown.wait_for()
+    assert {"0", "1.0.relu", "1.1"} <= set(visible(shown))
+    assert shown.evaluate("(element) => element.atlas.selection") == ["1.1"]
+    assert "importance" in shown.locator(".legend").inner_text()
+    panel = shown.locator(".panel").inner_text()
+    assert "look here" in panel
+    # Statistics that were measured while tracing need no kernel.
+    assert "mean ± std" in panel
