@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
-from torchatlas.program import Device, Feed, Guard, Input, Part, Program, Slot, Step
+from torchatlas.exchange import new_tensors
+from torchatlas.program import Device, Feed, Function, Guard, Input, Part, Program, Restore, Slot, Step, Swap
 from torchatlas.record import Context
 from torchatlas.settings import under
 from torchatlas.structure import Template, put_together, take_apart
@@ -39,7 +40,7 @@ class Cut(nn.Module):
         """`input`: names of the inputs that are needed, in order; `output`: what is given, as it was asked for."""
         program = self._program
         names = put_together(program.output_names, lambda name: name)
-        return {"input": tuple(row.name for row in program.inputs), "output": names}
+        return {"input": tuple(row.name for row in program.asked), "output": names}
 
     @property
     def guards(self) -> tuple[Guard, ...]:
@@ -49,10 +50,16 @@ class Cut(nn.Module):
     @property
     def code(self) -> str:
         """The operations as lines of code, for reading."""
-        names = ", ".join(row.name for row in self._program.inputs)
-        lines = [f"    {step.text}" for step in self._program.steps if isinstance(step, Step) and not step.is_query]
+        program = self._program
+        names = ", ".join(row.name for row in program.asked)
+        lines = [
+            f"    {row.name} = {', '.join(f'self.{path}' for path in row.held)}" for row in program.inputs if row.held
+        ]
+        for step in program.steps:
+            if isinstance(step, Swap) or (isinstance(step, Step) and not step.is_query):
+                lines.append(f"    {step.text}")
         output = self.summary["output"]
-        return "\n".join([f"def {self._program.title}({names}):", *lines, f"    return {output!r}", ""])
+        return "\n".join([f"def {program.title}({names}):", *lines, f"    return {output!r}", ""])
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Run the part.
@@ -64,20 +71,25 @@ class Cut(nn.Module):
         """
         return self.run(self._inputs(args, kwargs))
 
-    def run(self, inputs: Sequence[Sequence[torch.Tensor | None]], before: Callable[[int], None] | None = None) -> Any:
+    def run(
+        self, inputs: Sequence[Sequence[torch.Tensor | None]], before: Callable[[float], None] | None = None
+    ) -> Any:
         """Run on checked inputs.
 
         Args:
             inputs: the tensors of each input; None for one that was left out.
-            before: called before each operation with its place in the record.
+            before: called before each operation with its place in the record, and half of one before what is put in.
         """
         program = self._program
+        given = iter(inputs)
+        inputs = [[self._held(path) for path in row.held] if row.held else next(given) for row in program.inputs]
         devices = self._devices(inputs)
         slots: dict[int, Any] = {}
         for leaf in program.leaves:
             tensor = self._held(leaf.path)
             slots[leaf.slot] = tensor.detach().clone() if leaf.is_copied else tensor
         taken: dict[int, torch.Tensor] = {}
+        olds: dict[int, dict[int, Any]] = {}
         is_grad, is_inference = torch.is_grad_enabled(), torch.is_inference_mode_enabled()
         for context, steps in _grouped(program.steps):
             with under(context.settings(is_grad, is_inference)):
@@ -86,6 +98,14 @@ class Cut(nn.Module):
                         if before is not None:
                             before(step.position)
                         self._run(step, slots, devices)
+                    elif isinstance(step, Swap):
+                        if before is not None:
+                            before(step.position - 0.5)
+                        if step.key is not None:
+                            olds[step.key] = {slot: slots[slot] for slot in step.shape.stand_ins()}
+                        self._swap(step, slots)
+                    elif isinstance(step, Restore):
+                        slots.update(olds.pop(step.key))
                     elif isinstance(step, Feed):
                         _feed(step, inputs[step.input][step.tensor], slots)
                     else:
@@ -123,6 +143,19 @@ class Cut(nn.Module):
         for slot in step.drops:
             slots.pop(slot, None)
 
+    def _swap(self, step: Swap, slots: dict[int, Any]) -> None:
+        if isinstance(step.new, Function):
+            found = new_tensors(step.name, step.shape, slots, step.new.call)
+        elif isinstance(step.new, Part):
+            found = new_tensors(step.name, step.shape, slots, self.get_submodule(step.new.path))
+        else:
+            found = dict(zip(step.shape.stand_ins(), map(self._held, step.new), strict=True))
+        for slot, tensor in found.items():
+            if slot in step.in_place:
+                slots[slot].copy_(tensor)
+            else:
+                slots[slot] = tensor.clone() if slot in step.copied else tensor
+
     def _held(self, path: str) -> torch.Tensor:
         owner, _, key = path.rpartition(".")
         holder = self.get_submodule(owner)
@@ -145,7 +178,7 @@ class Cut(nn.Module):
     # Inputs
 
     def _inputs(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[list[torch.Tensor | None]]:
-        rows = self._program.inputs
+        rows = self._program.asked
         names = [row.name for row in rows]
         if len(args) > len(rows):
             raise TypeError(f"expected at most {len(rows)} inputs ({', '.join(names)}), got {len(args)}")

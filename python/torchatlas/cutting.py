@@ -4,19 +4,37 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from torch import nn
 
 from torchatlas.builder import values_in
 from torchatlas.cut import Cut, Holder
-from torchatlas.program import Device, Feed, Function, Guard, Input, Leaf, Name, Part, Program, Slot, Step, Take
+from torchatlas.exchange import is_function, new_tensors
+from torchatlas.program import (
+    Device,
+    Feed,
+    Function,
+    Guard,
+    Input,
+    Leaf,
+    Name,
+    Part,
+    Program,
+    Restore,
+    Slot,
+    Step,
+    Swap,
+    Take,
+)  # fmt: skip # isort: skip
 from torchatlas.record import Nested, Op, Record, Value
 from torchatlas.slicing import Memories, Moment, Slice, slice_record
 from torchatlas.structure import Template, put_together, take_apart
+
+_Row = TypeVar("_Row")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +45,13 @@ class Point:
         name: what the picture calls it.
         count: number of operations that have run by then.
         shape: the value there, each tensor replaced by its `Value`: a value, a list or tuple of them, or a template.
+        end: for what a call is given: number of operations that have run when the call ends; None for all else.
     """
 
     name: str
     count: int
     shape: Any
+    end: int | None = None
 
     def moments(self) -> list[Moment]:
         """The tensors there."""
@@ -47,12 +67,32 @@ class Request:
         output: what the cut gives: a nested value with a `Point` where a value of the record goes.
         share_modules: hold the model's own parameters, not copies.
         model: the model, where there is one.
+        replaced: places whose values are exchanged, each with the name that the user wrote and what is put there.
     """
 
     given: tuple[tuple[Point, str], ...]
     output: Any
     share_modules: bool
     model: Any
+    replaced: tuple[tuple[Point, str, Any], ...] = ()
+
+
+class Row(NamedTuple):
+    """An input of a cut.
+
+    Attributes:
+        name: what it is called.
+        shape: the value, each tensor replaced by its `Value`.
+        values: the tensors in it.
+        time: number of operations that have run when it is taken.
+        tensors: what takes the place of the tensors; empty where the caller gives them.
+    """
+
+    name: str
+    shape: Any
+    values: list[Value]
+    time: int
+    tensors: tuple[torch.Tensor, ...] = ()
 
 
 class CutMaker:
@@ -65,17 +105,62 @@ class CutMaker:
         self.memories = Memories(record)
         self.moments: list[Moment] = []
         self.owners: list[int] = []
-        for position, (point, _) in enumerate(request.given):
+        fixed = [(point, point.name, new) for point, _, new in request.replaced if not _is_swapped(point, new)]
+        self.given = [*((point, name, None) for point, name in request.given), *fixed]
+        for position, (point, _, _) in enumerate(self.given):
             for value in {id(v): v for v in values_in(point.shape)}.values():
                 self.moments.append(Moment(value, point.count))
                 self.owners.append(position)
         self.points = _points_in(request.output)
         wanted = [moment for point in self.points for moment in point.moments()]
-        self.slice: Slice = slice_record(record, self.moments, wanted)
+        self.swapped: list[tuple[Point, str, Any]] = []
+        self.slice: Slice = self._slice(wanted)
+        self._check_replaced()
         keys = {(moment.time, id(moment.value)): key for key, moment in enumerate(self.taken_moments())}
         self.output = _output_template(request.output, lambda point, value: keys[point.count, id(value)])
         self._slots: dict[int, int] = {}
         self._names: dict[int, str] = {}
+
+    def _slice(self, wanted: list[Moment]) -> Slice:
+        """The operations that are needed, for what functions are put in, too."""
+        left = [row for row in self.request.replaced if _is_swapped(row[0], row[2])]
+        while True:
+            asked = [*wanted, *(moment for point, _, _ in self.swapped for moment in point.moments())]
+            found = slice_record(self.record, self.moments, asked)
+            more = [row for row in left if self._is_read(row[0], found, asked)]
+            if not more:
+                order = {id(row[0]): position for position, row in enumerate(self.request.replaced)}
+                self.swapped.sort(key=lambda row: order[id(row[0])])
+                return found
+            self.swapped.extend(more)
+            left = [row for row in left if all(row is not other for other in more)]
+
+    def _is_read(self, point: Point, found: Slice, asked: list[Moment]) -> bool:
+        """Whether a slice reads the value at a point from then on."""
+        reads = [Moment(read, op.index) for op in self.record.ops if op.index in found.ops for read in op.reads]
+        end = len(self.record.ops) + 1 if point.end is None else point.end
+        later = [moment.value for moment in (*reads, *asked) if point.count <= moment.time < end]
+        keys = {self.memories.of(value)[0] for value in later} - {None}
+        return any(
+            any(value is other for other in later)
+            or (self._is_just_written(value, point.count) and self.memories.of(value)[0] in keys)
+            for value in values_in(point.shape)
+        )
+
+    def _is_just_written(self, value: Value, count: int) -> bool:
+        return count > 0 and any(value is written for written in self.record.ops[count - 1].writes)
+
+    def _check_replaced(self) -> None:
+        """Refuse what has no effect, and a tensor where the caller gives one."""
+        taken = {(id(m.value), m.time) for m, owner in zip(self.moments, self.owners, strict=True)
+                 if owner < len(self.request.given)}  # fmt: skip
+        done = {id(point) for point, _ in self.replaced()}
+        effective = {asked for point, asked, _ in self.request.replaced if id(point) in done}
+        for point, asked, new in self.request.replaced:
+            if not _is_swapped(point, new) and any((id(m.value), m.time) in taken for m in point.moments()):
+                raise ValueError(f"{asked!r} is an input of the part, so it can't be replaced by a tensor, too")
+            if asked not in effective:
+                raise ValueError(f"replacing {asked!r} has no effect: nothing in the part reads it")
 
     def make(self, names: Mapping[int, str], known_keys: frozenset[str]) -> Cut:
         """The cut.
@@ -89,7 +174,7 @@ class CutMaker:
                 self._names.setdefault(id(value), names.get(op.index, op.name))
         inputs, feeds = self._inputs()
         leaves, tensors = self._leaves()
-        timed = [*feeds, *self._takes(), *self._steps(names)]
+        timed = [*feeds, *self._swaps(), *self._restores(), *self._takes(), *self._steps(names)]
         steps = self._with_drops([step for _, _, step in sorted(timed, key=lambda row: row[:2])])
         devices: dict[str, str] = {}
         for leaf, (value, _) in zip(leaves, tensors, strict=True):
@@ -107,6 +192,7 @@ class CutMaker:
         )
         cut = Cut(program)
         self._fill(cut, leaves, tensors, steps)
+        self._fill_replaced(cut)
         return cut
 
     def _slot(self, value: Value) -> int:
@@ -118,7 +204,7 @@ class CutMaker:
         rows: list[Input] = []
         feeds: list[tuple[int, int, Feed]] = []
         positions = {(id(moment.value), moment.time): position for position, moment in enumerate(self.moments)}
-        for name, shape, values, count in self.rows():
+        for name, shape, values, count, tensors in self.rows():
             needed: set[int] = set()
             for place, value in enumerate(values):
                 position = positions.get((id(value), count))
@@ -126,8 +212,9 @@ class CutMaker:
                     needed.add(place)
                     feeds.append((count, 0, self._feed(len(rows), place, Moment(value, count), position)))
                     self._names[id(value)] = name
-            rows.append(Input(name, _numbered(shape, values), tuple(map(_spec, values)), frozenset(needed)))
-        names = [row.name for row in rows]
+            held = tuple(f"replaced.given_{len(rows)}_{place}" for place in range(len(tensors)))
+            rows.append(Input(name, _numbered(shape, values), tuple(map(_spec, values)), frozenset(needed), held))
+        names = [row.name for row in rows if not row.held]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
             raise ValueError(f"two inputs would be called {twice!r}: give one of them another name")
@@ -135,13 +222,25 @@ class CutMaker:
 
     def _feed(self, row: int, place: int, moment: Moment, position: int | None) -> Feed:
         aliases = [] if position is None else self.slice.aliases.get(position, [])
-        is_written = self.memories.is_written_by(moment.value, self.slice.ops, moment.time)
+        is_written = self._is_written_after(moment.value, moment.time)
         return Feed(
             input=row,
             tensor=place,
             slots=tuple(map(self._slot, (moment.value, *aliases))),
             is_copied=is_written or (position is None and moment.value.is_written),
             is_in_place=position in self.slice.in_place,
+        )
+
+    def _is_written_after(self, value: Value, time: int) -> bool:
+        """Whether what runs or is fed later writes into a value's memory."""
+        if self.memories.is_written_by(value, self.slice.ops, time):
+            return True
+        fed = [self.moments[position] for position in self.slice.in_place]
+        key, _ = self.memories.of(value)
+        return any(
+            moment.time >= time and moment.value is not value and self.memories.of(moment.value)[0] == key
+            for moment in fed
+            if key is not None
         )
 
     # Leaves
@@ -184,6 +283,24 @@ class CutMaker:
                 if key not in _holder(cut, owner)._modules:
                     _holder(cut, owner)._modules[key] = found if is_shared else copy.deepcopy(found)
 
+    def _fill_replaced(self, cut: Cut) -> None:
+        """Put in the tensors and modules that take the place of values."""
+        is_shared = self.request.share_modules
+        rows = {f"given_{at}_{place}": t for at, row in enumerate(self.rows()) for place, t in enumerate(row.tensors)}
+        for position, (point, _, new) in enumerate(self.swapped):
+            if isinstance(new, nn.Module):
+                _holder(cut, "replaced")._modules[str(position)] = new if is_shared else copy.deepcopy(new)
+            elif not is_function(new):
+                rows |= {f"{position}_{place}": t for place, t in enumerate(_tensors_of(point, new))}
+        for key, tensor in rows.items():
+            holder = _holder(cut, "replaced")
+            kept = tensor if is_shared else _copied_parameter(tensor) if isinstance(tensor, nn.Parameter) else None
+            if isinstance(kept, nn.Parameter):
+                holder._parameters[key] = kept
+            else:
+                holder._buffers[key] = tensor if is_shared else tensor.detach().clone()
+                holder._non_persistent_buffers_set.add(key)
+
     def _modules_in_ops(self) -> list[nn.Module]:
         ops = (op for op in self.record.ops if op.index in self.slice.ops)
         return [arg for op in ops for arg in (*op.args, *op.kwargs.values()) if isinstance(arg, nn.Module)]
@@ -198,9 +315,9 @@ class CutMaker:
     def _steps(self, names: Mapping[int, str]) -> Iterator[tuple[int, int, Step]]:
         for op in self.record.ops:
             if op.index in self.slice.ops:
-                yield op.index, 2, self._step(op, names.get(op.index, op.name), is_query=False)
+                yield op.index, 3, self._step(op, names.get(op.index, op.name), is_query=False)
         for query in self.slice.queries:
-            yield query.index, 1, self._step(query, query.name, is_query=True)
+            yield query.index, 2, self._step(query, query.name, is_query=True)
 
     def _step(self, op: Op, name: str, *, is_query: bool) -> Step:
         base = self.record.context
@@ -258,31 +375,68 @@ class CutMaker:
             return "…"
         return repr(arg)
 
+    def replaced(self) -> list[tuple[Point, Any]]:
+        """What is put in, where it has an effect, in the user's order."""
+        used = {self.owners[position] for position in self.slice.used}
+        done = {id(point) for point, _, _ in self.swapped} | {id(self.given[owner][0]) for owner in used}
+        return [(point, new) for point, _, new in self.request.replaced if id(point) in done]
+
     def taken_moments(self) -> list[Moment]:
         """Everything that goes into the output, each once."""
         return list({(m.time, id(m.value)): m for point in self.points for m in point.moments()}.values())
 
-    def rows(self) -> list[tuple[str, Any, list[Value], int]]:
-        """The inputs in order, those of the model first: name, shape, tensors, and when each is taken."""
+    def rows(self) -> list[Row]:
+        """The inputs in order, those of the model first."""
         order = {id(value): position for position, (_, value) in enumerate(self.record.inputs)}
-        found: list[tuple[tuple[int, int], tuple[str, Any, list[Value], int]]] = [
-            ((0, order[id(value)]), (path, value, [value], 0))
+        found: list[tuple[tuple[int, int], Row]] = [
+            ((0, order[id(value)]), Row(path, value, [value], 0))
             for path, value in self.record.inputs
             if id(value) in self.slice.leaves
         ]
         used = {self.owners[position] for position in self.slice.used}
-        for given in sorted(used, key=lambda index: self.request.given[index][0].count):
-            point, name = self.request.given[given]
+        for given in sorted(used, key=lambda index: self.given[index][0].count):
+            point, name, new = self.given[given]
             values = [moment.value for moment, owner in zip(self.moments, self.owners, strict=True) if owner == given]
             is_input = len(values) == 1 and id(values[0]) in order
             rank = (0, order[id(values[0])]) if is_input else (1, len(found))
-            found.append((rank, (name, point.shape, values, point.count)))
+            tensors = () if new is None else _tensors_of(point, new)
+            found.append((rank, Row(name, point.shape, values, point.count, tensors)))
         return [row for _, row in sorted(found, key=lambda pair: pair[0])]
+
+    def _swaps(self) -> Iterator[tuple[int, int, Swap]]:
+        for position, (point, _, new) in enumerate(self.swapped):
+            values = {self._slot(value): value for value in values_in(point.shape)}
+            is_run = point.end is None and point.count - 1 in self.slice.ops
+            written = {slot for slot, value in values.items() if is_run and self._is_just_written(value, point.count)}
+            made: Function | Part | tuple[str, ...] = Function(new)
+            text = f"{getattr(new, '__name__', type(new).__name__)}({point.name})"
+            if isinstance(new, nn.Module):
+                made = Part(f"replaced.{position}")
+            elif not is_function(new):
+                made = tuple(f"replaced.{position}_{place}" for place in range(len(values)))
+                text = ", ".join(f"self.{path}" for path in made)
+            swap = Swap(
+                name=point.name,
+                position=point.count,
+                shape=as_template(point.shape).mapped(self._slot),
+                new=made,
+                in_place=frozenset(written),
+                copied=frozenset(slot for slot, value in values.items() if value.is_written),
+                key=None if point.end is None else position,
+                text=f"{point.name} = {text}",
+            )
+            yield point.count, 1, swap
+
+    def _restores(self) -> Iterator[tuple[int, int, Restore]]:
+        for position, (point, _, _) in reversed(list(enumerate(self.swapped))):  # the call inside ends first
+            if point.end is not None:
+                slots = dict.fromkeys(self._slot(value) for value in values_in(point.shape))
+                yield point.end, -1, Restore(tuple(slots), position)
 
     def _takes(self) -> Iterator[tuple[int, int, Take]]:
         for key, (value, count) in enumerate(self.taken_moments()):
-            is_copied = self.memories.is_written_by(value, self.slice.ops, count)
-            yield count, 1, Take(self._slot(value), key, is_copied)
+            is_copied = self._is_written_after(value, count)
+            yield count, 2, Take(self._slot(value), key, is_copied)
 
     def _with_drops(self, steps: list[Any]) -> list[Any]:
         """The steps, each with the slots that nobody reads after it."""
@@ -304,6 +458,9 @@ class CutMaker:
 
     def _guards(self, inputs: list[Input]) -> Iterator[Guard]:
         for row in inputs:
+            if row.held:
+                yield Guard(f"{row.name} is the tensor that takes its place", True)
+                continue
             for path, position in row.shape.paths(row.name):
                 if position not in row.needed:
                     continue
@@ -324,6 +481,24 @@ class CutMaker:
 
 def _spec(value: Value) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
     return None if value.shape is None else tuple(value.shape), value.dtype, str(value.device)
+
+
+def in_order(rows: Iterable[_Row], point_of: Callable[[_Row], Point]) -> list[_Row]:
+    """What is replaced, in the order in which a forward comes to it: outer calls are given values first."""
+    ends = [(row, point_of(row).end) for row in rows]
+    return [row for row, _ in sorted(ends, key=lambda pair: (pair[1] is not None, -(pair[1] or 0)))]
+
+
+def _is_swapped(point: Point, new: Any) -> bool:
+    """Whether a replacement needs the old value: to work on, or to go on with after the call that gets another."""
+    return point.end is not None or is_function(new)
+
+
+def _tensors_of(point: Point, new: Any) -> tuple[torch.Tensor, ...]:
+    """The tensors that take the place of a value, one for each of its tensors."""
+    template = as_template(point.shape).mapped(id)
+    olds = {number: torch.empty(0) for number in template.stand_ins()}  # they only show where tensors are
+    return tuple(new_tensors(point.name, template, olds, new).values())
 
 
 def as_template(shape: Any) -> Template:
@@ -433,6 +608,10 @@ def _slots_of(step: Any) -> Iterator[int]:
         yield from step.slots
     elif isinstance(step, Take):
         yield step.slot
+    elif isinstance(step, Swap):
+        yield from step.shape.stand_ins()
+    elif isinstance(step, Restore):
+        yield from step.slots
     else:
         todo: list[Any] = [step.args, step.kwargs, step.out]
         while todo:

@@ -10,12 +10,13 @@ import torch
 
 from torchatlas.bits import all_same
 from torchatlas.cut import Cut
-from torchatlas.cutting import CutMaker, Point, Request
+from torchatlas.cutting import CutMaker, Point, Request, in_order
 from torchatlas.graph import Graph
 from torchatlas.places import line_of
 from torchatlas.query import is_pattern
 from torchatlas.record import Op, Record, Value
-from torchatlas.replay import Replay
+from torchatlas.replace import replacement
+from torchatlas.replay import Replacement, Replay
 from torchatlas.settings import under
 from torchatlas.slicing import Moment
 from torchatlas.state import Preserved
@@ -33,6 +34,7 @@ def request(
     keep_output: bool,
     share_modules: bool,
     model: Any,
+    replace: Mapping[str, Any] | None = None,
 ) -> Request:
     """What is to be cut out, from what the user wrote.
 
@@ -42,6 +44,7 @@ def request(
         keep_output: give the model's output, too; first, where `node_out` is given.
         share_modules: hold the model's own parameters.
         model: the model, if there is one.
+        replace: the user's names of what is replaced, each with what is put there.
     """
     given: list[tuple[Point, str]] = []
     names = () if node_in is None else (node_in,) if isinstance(node_in, str) else tuple(node_in)
@@ -53,7 +56,8 @@ def request(
     wanted = None if node_out is None else _shaped(points_of, node_out)
     output = points_of("output")[0] if keep_output or node_out is None else None
     shape = wanted if output is None else output if node_out is None else (output, wanted)
-    return Request(tuple(given), shape, share_modules, model)
+    replaced = tuple((point, name, new) for name, new in (replace or {}).items() for point in points_of(name))
+    return Request(tuple(given), shape, share_modules, model, tuple(in_order(replaced, lambda row: row[0])))
 
 
 def _shaped(points_of: Callable[[str], list[Point]], names: Names) -> Any:
@@ -125,19 +129,25 @@ def extract(
 
 def _check(cut: Cut, maker: CutMaker, inputs: Mapping[int, torch.Tensor]) -> None:
     record = maker.record
-    rows = [[Moment(value, count) for value in values] for _, _, values, count in maker.rows()]
-    wanted: dict[tuple[Any, int], Moment] = {
-        (at, place): moment for at, row in enumerate(rows) for place, moment in enumerate(row)
-    }
-    wanted |= {("out", key): moment for key, moment in enumerate(maker.taken_moments())}
+    rows = [[Moment(value, row.time) for value in row.values] for row in maker.rows() if not row.tensors]
+    given_stops: dict[int, list[tuple[Any, Value]]] = {}
+    for at, row in enumerate(rows):
+        for place, (value, count) in enumerate(row):
+            given_stops.setdefault(count, []).append(((at, place), value))
     stops: dict[int, list[tuple[Any, Value]]] = {}
-    for key, (value, count) in wanted.items():
-        stops.setdefault(count, []).append((key, value))
+    for key, (value, count) in enumerate(maker.taken_moments()):
+        stops.setdefault(count, []).append((("out", key), value))
     random = _RandomStates(record.rng)
     run = Replay(record, inputs, [], lambda op, _: random.after(op.index))
-    run.run(stops, until=max(stops, default=0))
+    replace: dict[int, list[Replacement]] = {}
+    for point, new in maker.replaced():
+        exchange = replacement(point, new)
+        noted = exchange._replace(make=random.noting(point.count - 0.5, exchange.make))
+        replace.setdefault(point.count, []).append(noted)
+    run.run(stops, until=max((*stops, *given_stops), default=0), replace=replace, before_replacing=given_stops)
     given = [[_fresh(run.captured((at, i)), m.value) for i, m in enumerate(row)] for at, row in enumerate(rows)]
     expected = [tensor for _, tensor in walk(put_together(maker.output, lambda key: run.captured(("out", key))))]
+    is_replaced = bool(replace)
     preserved = Preserved()
     for tensor in (*cut.parameters(), *cut.buffers()):
         preserved.add_leaf(tensor)
@@ -145,14 +155,22 @@ def _check(cut: Cut, maker: CutMaker, inputs: Mapping[int, torch.Tensor]) -> Non
     preserved.before_backward()
     assert record.context is not None, "the record has no context"
     try:
+        # What is put in may make Python read other numbers than were recorded; that is for the runs to come to refuse.
+        cut.checks_queries = not is_replaced
         with under(record.context):
             found = [tensor.detach() for _, tensor in walk(cut.run(given, random.before))]
     finally:
+        cut.checks_queries = True
         preserved.restore()
     if not all_same(found, expected):
         raise RuntimeError(
             "the cut does not give, bit by bit, what the recorded forward gave, so it is refused; cut at other places, "
             "or trace the model again if it has changed since"
+            + (
+                "; functions that replace values must give the same for the same, random numbers of torch aside"
+                if is_replaced
+                else ""
+            )
         )
 
 
@@ -167,15 +185,25 @@ class _RandomStates:
 
     def __init__(self, start: Mapping[str, Any]) -> None:
         cuda = [start[name] for name in sorted(start, key=len) if name.startswith("cuda:")]
-        self._positions = [-1]
+        self._positions: list[float] = [-1]
         self._states = [[start["cpu"], *cuda]]
 
-    def after(self, position: int) -> None:
+    def after(self, position: float) -> None:
         """Note what an operation left."""
         self._positions.append(position)
         self._states.append(_kept_state(self._states[-1]))
 
-    def before(self, position: int) -> None:
+    def noting(self, position: float, make: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        """A function that also notes the state it leaves."""
+
+        def noted(tensors: Any) -> Any:
+            made = make(tensors)
+            self.after(position)
+            return made
+
+        return noted
+
+    def before(self, position: float) -> None:
         """Set what the operation before left."""
         _set_state(self._states[bisect.bisect_left(self._positions, position) - 1])
 

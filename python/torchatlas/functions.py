@@ -98,6 +98,24 @@ def plain_name(raw: str) -> str:
     return name or "op"
 
 
+# Operations that may give views although no operator's schema of that name says so.
+_VIEWS = frozenset(
+    ("getitem", "T", "H", "mT", "mH", "data", "grad", "meshgrid", "broadcast_tensors", "atleast_1d", "atleast_2d",
+     "atleast_3d")
+)  # fmt: skip
+
+
+@functools.cache
+def may_give_view(name: str) -> bool:
+    """Whether an operation of this plain name may give a tensor that shows the memory of an argument."""
+    schemas = torch._C._jit_get_schemas_for_operator(f"aten::{name}")
+    return name in _VIEWS or any(
+        argument.alias_info is not None and not argument.alias_info.is_write
+        for schema in schemas
+        for argument in schema.arguments
+    )
+
+
 @functools.lru_cache(maxsize=4096)
 def argument_names(func: Any, count: int) -> list[str]:
     """Names of a function's positional arguments, as far as torch tells them; else their numbers."""

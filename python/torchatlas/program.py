@@ -127,6 +127,38 @@ class Feed(NamedTuple):
     is_in_place: bool
 
 
+class Swap(NamedTuple):
+    """Put other tensors in the place of a value.
+
+    Attributes:
+        name: what the value is called.
+        position: number of recorded operations before it.
+        shape: template of the value, each tensor replaced by its slot's number.
+        new: the function that makes the new value of the old one, where the module that does is held, or where the new
+            tensors are.
+        in_place: slots into whose memory the new tensor is written, since others may show it.
+        copied: slots that get a copy, since it is written into later.
+        key: names the old tensors, if a later step puts them back.
+        text: the step as a line of code.
+    """
+
+    name: str
+    position: int
+    shape: Template
+    new: Function | Part | tuple[str, ...]
+    in_place: frozenset[int]
+    copied: frozenset[int]
+    key: int | None
+    text: str
+
+
+class Restore(NamedTuple):
+    """Put back what a swap took away."""
+
+    slots: tuple[int, ...]
+    key: int
+
+
 class Take(NamedTuple):
     """Keep a tensor for the output."""
 
@@ -157,12 +189,15 @@ class Input:
         shape: template of the value, each tensor replaced by its position among `tensors`.
         tensors: shape, dtype and device of each tensor.
         needed: positions of those that the cut reads; the others may be left out.
+        held: where the cut itself holds each tensor, for a value that a tensor takes the place of; the caller does not
+            give it then.
     """
 
     name: str
     shape: Template
     tensors: tuple[tuple[tuple[int, ...] | None, torch.dtype, str], ...]
     needed: frozenset[int]
+    held: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,12 +207,17 @@ class Program:
     title: str
     inputs: tuple[Input, ...]
     leaves: tuple[Leaf, ...]
-    steps: tuple[Feed | Take | Step, ...]
+    steps: tuple[Feed | Swap | Restore | Take | Step, ...]
     output: Template
     output_names: Template
     guards: tuple[Guard, ...]
     known_keys: frozenset[str]
     devices: tuple[tuple[str, str], ...]
+
+    @property
+    def asked(self) -> list[Input]:
+        """The inputs that the caller gives."""
+        return [row for row in self.inputs if not row.held]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Program:
         return self

@@ -13,6 +13,7 @@ from torch import nn
 from torchatlas.builder import values_in
 from torchatlas.capture import only_tensor, split_call_number
 from torchatlas.cutting import Point, as_template
+from torchatlas.exchange import new_tensors, new_value
 from torchatlas.names import Names
 from torchatlas.record import Op
 from torchatlas.replay import Replacement
@@ -20,39 +21,17 @@ from torchatlas.structure import put_together, take_apart, walk
 from torchatlas.tracer import Tracer
 
 
-def new_value(name: str, old: Any, new: Any) -> Any:
-    """What is put in the place of a value.
-
-    Args:
-        name: what the value is called, for messages.
-        old: the value.
-        new: what is to be there: a tensor, or a function of the value; it gives None where it leaves the value.
-
-    Raises:
-        ValueError: the new value does not hold tensors where the old one does.
-    """
-    made = new(old) if callable(new) and not isinstance(new, torch.Tensor) else new
-    made = old if made is None else made
-    wanted, found = [path for path, _ in walk(old, name)], [path for path, _ in walk(made, name)]
-    if wanted != found:
-        raise ValueError(
-            f"what replaces {name!r} must hold tensors at {', '.join(wanted)}, got {', '.join(found) or 'none'}"
-        )
-    return made
-
-
 def replacement(point: Point, new: Any) -> Replacement:
     """How the values at a point of a record are exchanged in a replay."""
     values = list({id(value): value for value in values_in(point.shape)}.values())
-    template = as_template(point.shape)
+    template = as_template(point.shape).mapped(id)
 
     def make(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         by_value = {id(value): tensor for value, tensor in zip(values, tensors, strict=True)}
-        made = new_value(point.name, put_together(template, lambda value: by_value[id(value)]), new)
-        found = {id(v): tensor for v, (_, tensor) in zip(template.stand_ins(), walk(made), strict=True)}
+        found = new_tensors(point.name, template, by_value, new)
         return [found[id(value)] for value in values]
 
-    return values, make
+    return Replacement(values, make, point.end)
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -17,8 +17,20 @@ from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart
 from torchatlas.tensors import storage_key
 
-Replacement = tuple[list[Value], Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]]
-"""Values, and a function that gives the tensors to put in their place for those there are."""
+
+class Replacement(NamedTuple):
+    """What is exchanged at one point of a replay.
+
+    Attributes:
+        values: the values.
+        make: gives the tensors to put in their place for those there are.
+        end: number of operations after which the old tensors are back, as after a call that was given other arguments;
+            None where they don't come back.
+    """
+
+    values: list[Value]
+    make: Callable[[list[torch.Tensor]], Sequence[torch.Tensor]]
+    end: int | None = None
 
 
 class Replay:
@@ -51,6 +63,7 @@ class Replay:
         self.values: dict[int, torch.Tensor] = {}
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._watched: dict[Any, torch.Tensor] = {}
+        self._back: dict[int, list[tuple[int, torch.Tensor]]] = {}
         self._lost = _lost_ops(record)
         self.sizes = Sizes()
 
@@ -59,6 +72,7 @@ class Replay:
         stops: Mapping[int, list[tuple[Any, Value]]] | None = None,
         until: int | None = None,
         replace: Mapping[int, list[Replacement]] | None = None,
+        before_replacing: Mapping[int, list[tuple[Any, Value]]] | None = None,
     ) -> None:
         """Run the operations in order.
 
@@ -68,16 +82,18 @@ class Replay:
             until: number of operations after which to stop; None runs all.
             replace: number of operations to what is to be exchanged when that many have run: values, and a function
                 that gives the new tensors for those there are.
+            before_replacing: as `stops`, but of the moment before something is exchanged there.
         """
         record = self.record
-        stops, replace = stops or {}, replace or {}
+        stops, replace, early = stops or {}, replace or {}, before_replacing or {}
         ops = record.ops if until is None else record.ops[:until]
         # What is put in the place of a leaf stays: dropping it would bring the leaf back.
         exchanged = {
-            count: [(None, value) for values, _ in rows for value in values if value.kind == "op"]
+            count: [(None, value) for values, _, _ in rows for value in values if value.kind == "op"]
             for count, rows in replace.items()
         }
-        dead = self._last_uses(ops, stops, exchanged)
+        self._back = {}
+        dead = self._last_uses(ops, stops, exchanged, early)
         preserved = Preserved()
         settings = contextlib.ExitStack()
         current: Context | None = None
@@ -87,6 +103,7 @@ class Replay:
                 preserved.add_generator(generator)
                 generator.set_state(state)
             self._prepare(preserved, ops)
+            self._capture(early.get(0, ()))
             self._exchange(replace.get(0, ()), None)
             self._capture(stops.get(0, ()))
             for op in ops:
@@ -96,6 +113,9 @@ class Replay:
                         settings.enter_context(under(op.context))
                         current = op.context
                     self._run(op)
+                self.values.update(reversed(self._back.pop(op.index + 1, [])))
+                if op.index + 1 in early:
+                    self._capture(early[op.index + 1])
                 if op.index + 1 in replace:
                     self._exchange(replace[op.index + 1], op)
                 for index in dead.get(op.index, ()):
@@ -190,7 +210,7 @@ class Replay:
                 if value.kind == "op":
                     last[id(value)] = op.index
         for count, wanted in (row for rows in stops for row in rows.items()):
-            for _, value in wanted:
+            for value in (value for _, value in wanted if value.kind == "op"):  # leaves are not dropped
                 last[id(value)] = max(last.get(id(value), -1), count)
         for value in self.want:
             last.pop(id(value), None)
@@ -201,9 +221,13 @@ class Replay:
 
     def _exchange(self, rows: Iterable[Replacement], op: Op | None) -> None:
         """Put other tensors in the place of some values; into their memory where an operation has just written it."""
-        for values, make in rows:
+        for values, make, end in rows:
             for value, tensor in zip(values, make([self.get(value) for value in values]), strict=True):
-                if op is not None and any(value is written for written in op.writes):
+                if end is not None:
+                    self._back.setdefault(end, []).append((id(value), self.get(value)))
+                    self.values[id(value)] = tensor.clone() if value.is_written else tensor
+                elif op is not None and any(value is written for written in op.writes):
+                    self._save_captured(op)
                     self.get(value).copy_(tensor)
                 else:
                     self.values[id(value)] = tensor.clone() if value.is_written else tensor

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchatlas.builder import values_in
-from torchatlas.functions import Writes, describe
+from torchatlas.functions import Writes, describe, may_give_view
 from torchatlas.memory import covers, overlaps
 from torchatlas.record import Geometry, Op, Record, Value, Write
 
@@ -73,6 +73,7 @@ class Memories:
     def __init__(self, record: Record) -> None:
         self.writes = record.writes
         self._by_value: dict[int, tuple[Any, Geometry | None]] = {}
+        self._bases_by_value: dict[int, frozenset[int]] = {}
         for op in record.ops:
             for position, (key, _, geometry) in (op.memory or {}).items():
                 self._by_value.setdefault(id(op.reads[position]), (key, geometry))
@@ -91,7 +92,27 @@ class Memories:
     def is_written_by(self, value: Value, ops: set[int], start: int) -> bool:
         """Whether one of some operations, not before `start`, writes into the storage of a value."""
         key, _ = self.of(value)
-        return any(write.op.index >= start and write.op.index in ops for write in self.writes.get(key, ()))
+        known = [write for write in self.writes.get(key, ()) if write.op.index >= start and write.op.index in ops]
+        if known or key is not None:
+            return bool(known)
+        # Nothing has read it since: the write went through another tensor that shows its memory.
+        later = (write for rows in self.writes.values() for write in rows)
+        return any(w.op.index >= start and w.op.index in ops and id(value) in self._bases(w.value) for w in later)
+
+    def _bases(self, value: Value) -> frozenset[int]:
+        """Ids of the values of which a value is, or may be, a view."""
+        found = self._bases_by_value.get(id(value))
+        if found is None:
+            bases: set[int] = set()
+            todo = [value]
+            while todo:
+                op = todo.pop().op
+                if op is not None and (op.is_passed_on or op.level != "function" or may_give_view(op.name)):
+                    fresh = [read for read in op.reads if id(read) not in bases]
+                    bases.update(map(id, fresh))
+                    todo.extend(fresh)
+            found = self._bases_by_value[id(value)] = frozenset(bases)
+        return found
 
 
 class _Slicer:

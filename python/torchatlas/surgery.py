@@ -238,6 +238,7 @@ def Extract(
     share_modules: bool = False,
     inputs: Any = None,
     kwargs: Mapping[str, Any] | None = None,
+    replace: Mapping[str, Any] | None = None,
 ) -> SymbolicCut | Cut:
     """A part of a model, as a module of its own.
 
@@ -255,12 +256,16 @@ def Extract(
             between any names in `trace(model, inputs).hierarchy` (`layer1:2` for the second call of a module,
             `layer1.in` for what it is given), globs and queries of them; for inputs of these shapes. What is fixed by
             the recording is in `guards`.
+        replace: with inputs: names, each with what takes the place of its value in the part, as for `patched`: a tensor
+            (what only led to the value is left out of the part then), a function or a module. The part is checked
+            against the recorded forward with the same replacements, for which the functions are called.
 
     Returns:
         The part: with `summary`, which names inputs and outputs, and `code`. Without inputs a `torch.fx.GraphModule`.
 
     Raises:
-        ValueError: a name does not exist; the closest ones are named.
+        ValueError: a name does not exist; the closest ones are named. Or a replacement has no effect on the part, or
+            comes without inputs.
         RuntimeError: the part does not give the very bits that the recorded forward gave.
 
     Example:
@@ -271,7 +276,9 @@ def Extract(
     keeps = node_out is None if keep_output is None else keep_output
     if inputs is not None or kwargs is not None:
         recorded = trace(model, () if inputs is None else inputs, kwargs)
-        return recorded.extract(node_in, node_out, keep_output=keeps, share_modules=share_modules)
+        return recorded.extract(node_in, node_out, keep_output=keeps, share_modules=share_modules, replace=replace)
+    if replace:
+        raise ValueError("replace: values are replaced in a recorded forward, so give `inputs`, too")
     return cut_symbolically(
         model,
         node_in,

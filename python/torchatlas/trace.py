@@ -18,7 +18,7 @@ from torchatlas.arguments import call_arguments, named_arguments
 from torchatlas.bits import all_same, as_bytes
 from torchatlas.builder import build_graph, values_in
 from torchatlas.cut import Cut
-from torchatlas.cutting import Point
+from torchatlas.cutting import Point, in_order
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.measured import Measured
@@ -275,6 +275,7 @@ class Trace:
         *,
         keep_output: bool | None = None,
         share_modules: bool = False,
+        replace: Mapping[str, Any] | None = None,
     ) -> Cut:
         """Cut a part out of the recorded forward, as a module of its own; see `Extract` for what can be asked.
 
@@ -286,34 +287,11 @@ class Trace:
         keys = frozenset(model.state_dict()) if isinstance(model, torch.nn.Module) else frozenset()
         keeps = node_out is None if keep_output is None else keep_output
         request = extraction.request(
-            self._points, node_in, node_out, keep_output=keeps, share_modules=share_modules, model=model
-        )
+            self._points, node_in, node_out, keep_output=keeps, share_modules=share_modules, model=model,
+            replace=replace,
+        )  # fmt: skip
         names = {op.index: name for name, op in self._ops_by_name.items()}
         return extraction.extract(self.record, request, self._fed((), {}), names, keys)
-
-    def extract_region(self, names: str | Iterable[str], *, share_modules: bool = False) -> Cut:
-        """Cut out what was selected in the picture: some nodes, and all that lies inside some module calls.
-
-        Args:
-            names: names of nodes and module calls, globs or queries.
-            share_modules: hold the model's own parameters, not copies.
-
-        Returns:
-            The part: its inputs are what the region reads from outside of it, its outputs what is read from the region
-            there: one value, or a dict by name.
-
-        Raises:
-            ValueError: a name does not exist, or there is nothing to run in the region.
-        """
-        wanted = [names] if isinstance(names, str) else list(names)
-        selected = {point.name.removesuffix(".in") for name in wanted for point in self._points(name)}
-        node_in, node_out = extraction.region_ends(self._built, selected)
-        if not node_out:
-            raise ValueError(f"nothing outside reads what {', '.join(wanted)} gives, so there is nothing to cut out")
-        return self.extract(
-            node_in or None, node_out[0] if len(node_out) == 1 else {name: name for name in node_out},
-            share_modules=share_modules,
-        )  # fmt: skip
 
     def extract_region(self, names: str | Iterable[str], *, share_modules: bool = False) -> Cut:
         """Cut out what was selected in the picture: some nodes, and all that lies inside some module calls.
@@ -400,9 +378,9 @@ class Trace:
 
     def _replacements(self, replace: Mapping[str, Any]) -> dict[int, list[Replacement]]:
         found: dict[int, list[Replacement]] = {}
-        for name, new in replace.items():
-            for point in self._points(name):
-                found.setdefault(point.count, []).append(replacement(point, new))
+        rows = [(point, new) for name, new in replace.items() for point in self._points(name)]
+        for point, new in in_order(rows, lambda row: row[0]):
+            found.setdefault(point.count, []).append(replacement(point, new))
         return found
 
     def _points(self, name: str) -> list[Point]:
@@ -424,7 +402,9 @@ class Trace:
             return Point(name, count, call.out)
         if op is not None and next(values_in(op.out), None) is not None:
             return Point(name, count, op.out)
-        return Point(name, count, values[0] if len(values) == 1 else tuple(values))
+        given = self._calls_by_name.get(name.removesuffix(".in")) if name not in self._named else None
+        shape = values[0] if len(values) == 1 else tuple(values)
+        return Point(name, count, shape, None if given is None else given.end)
 
     @cached_property
     def _ops_by_name(self) -> dict[str, Op]:

@@ -499,3 +499,33 @@ def test_a_region_is_cut_out_by_what_it_reads_and_what_is_read_of_it() -> None:
     assert list(cut.summary["output"]) == ["bn1.batch_norm", "bn2.batch_norm"]
     with pytest.raises(ValueError, match="nothing to cut out"):
         recorded.extract_region("x")
+
+
+class WrittenThroughItsView(nn.Module):
+    """Writes into a layer's result by way of a view or an alias, and never reads the result itself again."""
+
+    def __init__(self, alias: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(4)
+        self.alias = alias
+        self.relu = nn.ReLU(inplace=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.relu(self.alias(self.norm(x))) + 1
+
+
+@pytest.mark.parametrize(
+    "alias",
+    [nn.Identity(), lambda y: y[:, :2], lambda y: y.unflatten(1, (2, 2)).mT],
+    ids=["identity", "slice", "views"],
+)
+def test_input_and_output_that_are_written_through_a_view_stay_what_they_are(alias: Any) -> None:
+    model, x = WrittenThroughItsView(alias), torch.randn(3, 4)
+    recorded = trace(model, x)
+    given = torch.randn(3, 4)
+    before = given.clone()
+    assert torch.equal(recorded.extract("norm")(given), alias(given).relu() + 1)
+    assert torch.equal(given, before)
+    norm, output = recorded.extract(node_out=("norm", "output"))(x)
+    assert torch.equal(output, alias(norm).relu() + 1)
+    assert bool((norm < 0).any())

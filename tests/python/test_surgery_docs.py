@@ -25,7 +25,7 @@ def test_code_of_the_page_runs_and_prints_what_it_says(capsys: pytest.CaptureFix
         said = re.findall(r"^print\((.*?)\) +# (.*)$", block, flags=re.M)
         printed.update({code: answer for code, answer in said if answer[0] in "[{"})
     out = capsys.readouterr().out
-    assert len(printed) == 3
+    assert len(printed) == 4
     for answer in printed.values():
         assert answer in out
     assert torch.equal(names["named"]["hidden"], names["model"].h[0].mlp[0](names["named"]["normed"]))
