@@ -1,14 +1,13 @@
-/** Entry of exported pages: unpacks the page's data elements and fills the window with the view. */
-import { fromBase64, unpack } from "./packed.js";
+/** Entry of exported pages: reads the page's data elements and fills the window with the view. */
 import { mount } from "./view.js";
 
 /**
- * @param {Document} document whose data elements hold the packed document, Graphviz and the options
- * @returns {Promise<ReturnType<typeof mount>>}
+ * @param {Document} document whose data elements hold Graphviz and the options
+ * @param {string} text the document that describes the graph; the page unpacks it while this bundle loads
+ * @returns {ReturnType<typeof mount>}
  */
-export async function mountPage(document) {
-  const packed = fromBase64(textOf(document, "document"));
-  const source = JSON.parse(new TextDecoder().decode(await unpack(packed)));
+export function mountPage(document, text) {
+  const source = JSON.parse(text);
   document.title = typeof source?.title === "string" ? `${source.title} · torchatlas` : "torchatlas";
   // A page fills its window, whatever size was asked for in a cell.
   const options = { ...JSON.parse(textOf(document, "options") || "{}"), height: null, width: null };

@@ -33,6 +33,7 @@ const PATIENCE_MS = 180;
 const DOUBLE_CLICK_MS = 320;
 const IDLE_LIMIT_MS = 2000;
 const ENGINE_DELAY_MS = 500;
+const OUTLINE_DELAY_MS = 120;
 /** The minimap and the room around it, px. */
 const MAP_WIDTH = 120;
 
@@ -180,11 +181,7 @@ export class View {
 
   /** With its many rows the outline takes as long as the map; it follows when that is on the screen. */
   #drawOutlineLater() {
-    const view = this.document.defaultView;
-    const later = () => setTimeout(() => this.#drawOutline(), 0);
-    // No frames come while the page is hidden.
-    if (!view || this.document.visibilityState === "hidden") later();
-    else view.requestAnimationFrame(later);
+    setTimeout(() => this.#drawOutline(), OUTLINE_DELAY_MS);
   }
 
   #drawOutline() {

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from conftest import READY_MS, watched
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from torchatlas import export, schema
 from torchatlas.options import ViewOptions
@@ -387,12 +387,12 @@ def test_breadcrumb_leads_out(opened: Callable[..., View]) -> None:
 def test_outline_mirrors_the_map_and_works_by_keyboard(opened: Callable[..., View]) -> None:
     view = opened(depth=0)
     tree = view.root.get_by_role("tree")
-    assert tree.get_by_role("treeitem").count() == len(view.visible)
+    expect(tree.get_by_role("treeitem")).to_have_count(len(view.visible))
     view.page.keyboard.press("o")
     view.page.keyboard.press("ArrowDown")
     view.page.keyboard.press("ArrowRight")
     view.wait_visible("embed.embedding")
-    assert tree.get_by_role("treeitem").count() == len(view.visible)
+    expect(tree.get_by_role("treeitem")).to_have_count(len(view.visible))
     view.page.keyboard.press("Enter")
     view.wait_selected("embed")
     view.page.keyboard.press("ArrowLeft")
