@@ -1,21 +1,27 @@
 """The process-wide patches of tracing, there only while a trace runs and inert for all other threads.
 
-Three attributes are replaced: `nn.Module._call_impl`, to see module calls (`__call__` would do as well, but setting it
-makes Python update every subclass); `autograd.Function.apply`, to keep a custom Function whole; and
-`torch.overrides.has_torch_function`, because torch leaves its fast paths of attention, and so changes the numbers,
-while any function mode is active. The `forward` of the traced model's classes is replaced too, to see
-`module.forward(x)`, and the `initialize_parameters` of lazy ones, which is no part of the forward. What is installed
-follows from which tracers are active, so that an interruption at any instant is repaired by calling `sync()` again.
+Replaced are `nn.Module._call_impl`, to see module calls (`__call__` would do as well, but setting it makes Python
+update every subclass); `autograd.Function.apply`, to keep a custom Function whole; `torch.overrides.has_torch_function`,
+because torch leaves its fast paths of attention, and so changes the numbers, while any function mode is active; two
+functions of `torch.jit._trace`, to keep whole what its author marked as not to be traced through (`script_if_tracing`)
+and what loops as often as the data says, such as torchvision's suppression of boxes class by class; the `forward` of
+the traced model's classes, to see `module.forward(x)`; and the `initialize_parameters` of lazy ones, which is no part
+of the forward. What is installed follows from which tracers are active, so that an interruption at any instant is
+repaired by calling `sync()` again.
 """
 
 from __future__ import annotations
 
+import dis
 import functools
+import sys
 import threading
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any, Protocol
 
 import torch
+import torch.jit._trace
 import torch.overrides
 from torch import nn
 from torch.autograd import Function
@@ -32,6 +38,9 @@ class Listener(Protocol):
 
     def module_call(self, module: nn.Module, run: Callable[..., Any], args: Any, kwargs: Any, forward: Any) -> Any:
         """Run a module call under the listener's eyes."""
+
+    def whole(self, name: str, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a function as one operation."""
 
     def function_apply(self, cls: type, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """Run `cls.apply` under the listener's eyes."""
@@ -105,6 +114,8 @@ def _wanted(active: Iterable[Listener]) -> Iterable[tuple[tuple[Any, str], Calla
         yield (nn.Module, "_call_impl"), _watching_call
         yield (Function, "apply"), _watching_apply
         yield (torch.overrides, "has_torch_function"), _ignoring_modes
+        yield (torch.jit._trace, "is_tracing"), _asked_by_a_loop
+        yield (torch.jit._trace, "script"), _keeping_loops_whole
     for cls, name in methods:
         yield (cls, name), _watching_forward if name == "forward" else _out_of_sight
 
@@ -182,6 +193,48 @@ def _ignoring_modes(original: Any) -> Any:
         return any(_overrides(arg) for arg in relevant_args)
 
     return has_torch_function
+
+
+def _asked_by_a_loop(original: Any) -> Any:
+    @functools.wraps(original)
+    def is_tracing() -> bool:
+        return _marked_loop(sys._getframe(1)) is not None or bool(original())
+
+    return is_tracing
+
+
+def _keeping_loops_whole(original: Any) -> Any:
+    @functools.wraps(original)
+    def script(obj: Any, *args: Any, **kwargs: Any) -> Any:
+        loop = _marked_loop(sys._getframe(1))
+        if loop is None:
+            return original(obj, *args, **kwargs)
+        run = loop
+        active = _active.get(threading.get_ident(), ())
+        for listener in active:
+            run = _nested_whole(listener, loop.__name__, run)
+        return run
+
+    return script
+
+
+def _nested_whole(listener: Listener, name: str, run: Any) -> Any:
+    return lambda *args, **kwargs: listener.whole(name, run, args, kwargs)
+
+
+_MARKED = torch.jit._trace._script_if_tracing(lambda: None).__code__
+
+
+def _marked_loop(frame: FrameType) -> Any:
+    """What a `script_if_tracing` wrapper in this frame is about to run, if that loops and a tracer is active."""
+    if frame.f_code is not _MARKED or not _active.get(threading.get_ident()):
+        return None
+    function = frame.f_locals.get("fn")
+    code = getattr(function, "__code__", None)
+    loops = code is not None and any(
+        step.opname in ("FOR_ITER", "JUMP_BACKWARD") for step in dis.get_instructions(code)
+    )
+    return function if loops else None
 
 
 def _overrides(arg: Any) -> bool:

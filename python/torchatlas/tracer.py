@@ -25,7 +25,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
-from torchatlas.functions import Function, Writes
+from torchatlas.functions import Function, Writes, plain_name
 from torchatlas.members import attribute_path, named_modules, roots
 from torchatlas.modes import Functions, Gap, Watch
 from torchatlas.places import place
@@ -763,6 +763,10 @@ class Tracer:
         if self.busy or cls.__module__.startswith("torch.utils.checkpoint"):
             return run(*args, **kwargs)
         return self._opaque(cls.__name__, run, args, kwargs)
+
+    def whole(self, name: str, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+        """Run a function that is not to be looked into as one operation."""
+        return run(*args, **kwargs) if self.busy else self._opaque(plain_name(name), run, args, kwargs)
 
     def _opaque(self, name: str, run: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         info = Function(run)

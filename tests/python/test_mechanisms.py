@@ -405,6 +405,31 @@ def test_a_path_that_data_changes_is_an_error_and_no_wrong_number():
         trace.replay(torch.tensor([1.0, 2.0, 3.0]))
 
 
+@torch.jit.script_if_tracing
+def sum_by_class(x: torch.Tensor, classes: torch.Tensor):
+    total = torch.zeros(())
+    for one in torch.unique(classes):
+        total = total + x[classes == one].max()
+    return total
+
+
+@torch.jit.script_if_tracing
+def shift(x: torch.Tensor):
+    return x + 1
+
+
+def test_a_loop_that_is_marked_as_not_to_be_traced_is_one_node_and_follows_the_data():
+    def by_class(x):
+        return sum_by_class(shift(x), (x * 2).round()) * 2
+
+    x, fresh = torch.tensor([0.0, 0.1, 0.9]), torch.tensor([0.0, 0.5, 0.9])
+    trace = torchatlas.trace(by_class, (x,))
+    assert [node.op for node in trace.graph.nodes if node.op] == ["add", "mul", "round", "sum_by_class", "mul"]
+    assert trace.graph.coverage.opaque == 1
+    assert trace.verify()
+    assert_equal(trace.replay(fresh), by_class(fresh))
+
+
 def test_a_constant_from_outside_torch_is_said_to_be_one():
     def through_numpy(x):
         return x + torch.from_numpy(x.detach().numpy().copy())
