@@ -25,6 +25,8 @@ from view_pages import write_pages
 
 SIZE = (1280, 860)
 LIMIT_MS = 60_000
+REST_MS = 2000
+"""By then the outline is there and Graphviz has started, which a page does after its first picture."""
 
 PAINTED = {
     "torchatlas": "document.querySelector('.torchatlas')?.dataset.ready === 'true'",
@@ -232,7 +234,7 @@ def _frames(browser: Browser, folder: Path, repeats: int) -> Row:
             if is_whole:
                 page.locator(".torchatlas").click(position={"x": SIZE[0] / 2, "y": SIZE[1] - 30})
                 page.keyboard.press("f")
-                page.wait_for_timeout(500)
+            page.wait_for_timeout(REST_MS)
             rows.append(_frames_of(page))
             page.context.close()
         found[name] = {key: statistics.median(row[key] for row in rows) for key in ("p50", "p95")}
