@@ -144,9 +144,8 @@ class Inspect(nn.Module):
     def _tap(self, name: str) -> Tap | None:
         """Where a value can be had from a module's hook; None where it takes a trace."""
         base = name.removesuffix(".in")
-        modules = dict(self.model.named_modules(remove_duplicate=False))
-        fqn, number = (base, None) if base in modules else split_call_number(base)
-        if fqn == "" or fqn not in modules:
+        fqn, number = (base, None) if _has_module(self.model, base) else split_call_number(base)
+        if fqn == "" or not _has_module(self.model, fqn):
             return None
         return Tap(fqn, number, is_input=base != name)
 
@@ -379,6 +378,17 @@ def reset_tracer() -> None:
 def unknown_layer(name: str, model: nn.Module) -> ValueError:
     """The error for a name that no part of a model has."""
     return unknown_name(name, get_layers(model), where="get_layers(model)")
+
+
+def _has_module(model: nn.Module, name: str) -> bool:
+    """Whether a model has a submodule of a name; "" is the model itself."""
+    module = model
+    for step in name.split(".") if name else ():
+        child = module._modules.get(step)
+        if child is None:
+            return False
+        module = child
+    return True
 
 
 def _may_be_in_trace(model: nn.Module, name: str) -> bool:
