@@ -1,13 +1,13 @@
 """The process-wide patches of tracing, there only while a trace runs and inert for all other threads.
 
 Replaced are `nn.Module._call_impl`, to see module calls (`__call__` would do as well, but setting it makes Python
-update every subclass); `autograd.Function.apply`, to keep a custom Function whole; `torch.overrides.has_torch_function`,
-because torch leaves its fast paths of attention, and so changes the numbers, while any function mode is active; two
-functions of `torch.jit._trace`, to keep whole what its author marked as not to be traced through (`script_if_tracing`)
-and what loops as often as the data says, such as torchvision's suppression of boxes class by class; the `forward` of
-the traced model's classes, to see `module.forward(x)`; and the `initialize_parameters` of lazy ones, which is no part
-of the forward. What is installed follows from which tracers are active, so that an interruption at any instant is
-repaired by calling `sync()` again.
+update every subclass); `autograd.Function.apply`, to keep a custom Function whole; and
+`torch.overrides.has_torch_function`, because torch leaves its fast paths of attention, and so changes the numbers,
+while any function mode is active. Two functions of `torch.jit._trace` are, to keep whole what its author marked as not
+to be traced through (`script_if_tracing`) and what loops as often as the data says, such as torchvision's suppression
+of boxes class by class. So is the `forward` of the traced model's classes, to see `module.forward(x)`, and the
+`initialize_parameters` of lazy ones, which is no part of the forward. What is installed follows from which tracers are
+active, so that an interruption at any instant is repaired by calling `sync()` again.
 """
 
 from __future__ import annotations
