@@ -1,5 +1,6 @@
 """Real JupyterLab and real Notebook 7: both sides talk, twenty views are light, nothing is lost without a kernel."""
 
+import asyncio
 import functools
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -124,7 +125,7 @@ def executed_notebook() -> Any:
     client = nbclient.NotebookClient(notebook, timeout=120, kernel_name="python3")
     # Playwright keeps an event loop in this thread, and nbclient waits in one of its own.
     with ThreadPoolExecutor(1) as pool:
-        executed = pool.submit(client.execute).result(READY_MS / 1000)
+        executed = pool.submit(asyncio.run, client.async_execute()).result(READY_MS / 1000)
     executed.metadata.pop("widgets", None)
     return executed
 
