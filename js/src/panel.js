@@ -123,13 +123,15 @@ function table(document, rows) {
 
 /** @param {Context} context */
 function failureSection({ document, graph, item, row }) {
-  if (row.status !== "failed" || !graph.error) return null;
-  const { error } = graph;
-  const isPlace = item.kind === "node" && error.node === item.id;
+  if (row.status !== "failed") return null;
+  const isNode = item.kind === "node";
+  const error = graph.errors.find(({ node, calls }) => (isNode ? node === item.id : calls.includes(item.id)));
+  if (!error) return null; // an error that the model caught itself; its note tells
   return element(document, "section", { class: "failure" }, [
-    element(document, "h3", {}, [isPlace || item.kind === "node" ? "Failed here" : "Failed inside"]),
+    element(document, "h3", {}, [isNode ? "Failed here" : "Failed inside"]),
     element(document, "p", { class: "strong" }, [`${error.type}: ${error.message}`]),
     error.explanation ? element(document, "p", {}, [error.explanation]) : null,
+    ...error.suggestions.map((suggestion) => element(document, "p", {}, [`→ ${suggestion}`])),
   ]);
 }
 

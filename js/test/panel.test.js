@@ -74,6 +74,20 @@ test("what failed says why", () => {
   assert.equal(panelOf(graph, "stem").querySelector(".failure"), null);
 });
 
+test("each of several failures tells of itself, with what would help", () => {
+  const crashed = graphOf(documentNamed("crash"));
+  const [first] = crashed.errors;
+  const other = crashed.nodes.findIndex(({ kind, status }) => kind === "op" && status === "ok");
+  const nodes = crashed.nodes.map((node, id) =>
+    id === other ? { ...node, status: /** @type {const} */ ("failed") } : node,
+  );
+  const second = { ...first, node: other, message: "the second", suggestions: ["another size would pass"] };
+  const graph = { ...crashed, nodes, errors: [first, second] };
+  const said = textOf(panelOf(graph, nodes[other].name).querySelector(".failure"));
+  assert.match(said ?? "", /the second.*→ another size would pass/s);
+  assert.doesNotMatch(textOf(panelOf(graph, nodes[first.node ?? -1].name).querySelector(".failure")) ?? "", /second/);
+});
+
 test("names are text, never markup", () => {
   const graph = graphOf(documentNamed("hostile"));
   const name = "</script><script>alert(1)</script>";
