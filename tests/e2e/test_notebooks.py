@@ -27,8 +27,8 @@ view.on_select(complain)
 """
 
 
-# Notebook 7 reads the settings of a plugin that only JupyterLab has.
-NOTEBOOK = pytest.param("notebook", marks=pytest.mark.console_errors("reading 'schema'"))
+# Notebook 7 reads the settings of a plugin, and runs a command, that only JupyterLab has.
+NOTEBOOK = pytest.param("notebook", marks=pytest.mark.console_errors("reading 'schema'|'filebrowser:open-path'"))
 
 
 @pytest.mark.parametrize("app", ["lab", NOTEBOOK])
