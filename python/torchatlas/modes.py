@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Protocol
 
 import torch
+import torch.overrides
+import torch.utils._python_dispatch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
@@ -104,3 +107,30 @@ def written_by(schema: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
             given = args[position] if position < len(args) else kwargs.get(argument.name)
             found.extend(tensor for _, tensor in walk(given))
     return found
+
+
+def close_interrupted(error: BaseException) -> None:
+    """Let torch's interrupted `with` blocks end now.
+
+    Torch takes a function mode off its stack in a generator that puts it back when it is closed. An asynchronous
+    KeyboardInterrupt on the way into such a block leaves the generator open until the exception's frames are freed,
+    and the mode would come back long after the trace. Frames of torch's own bookkeeping are freed here; the user's
+    frames are left for a debugger.
+    """
+    seen: set[int] = set()
+    todo: list[BaseException | None] = [error]
+    while todo:
+        part = todo.pop()
+        if part is None or id(part) in seen:
+            continue
+        seen.add(id(part))
+        todo += [part.__cause__, part.__context__]
+        trace = part.__traceback__
+        while trace is not None:
+            if trace.tb_frame.f_code.co_filename in _BOOKKEEPING:
+                with contextlib.suppress(RuntimeError):  # a frame that still runs ends by itself
+                    trace.tb_frame.clear()
+            trace = trace.tb_next
+
+
+_BOOKKEEPING = frozenset((torch.overrides.__file__, contextlib.__file__, torch.utils._python_dispatch.__file__))

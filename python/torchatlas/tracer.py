@@ -27,7 +27,7 @@ from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
 from torchatlas.functions import Function, Writes, plain_name
 from torchatlas.members import attribute_path, named_modules, roots
-from torchatlas.modes import Functions, Gap, Watch
+from torchatlas.modes import Functions, Gap, Watch, close_interrupted
 from torchatlas.places import place
 from torchatlas.record import (
     NOTHING,
@@ -165,6 +165,7 @@ class Tracer:
                 self.record.reference = [tensor.detach().clone() for _, tensor in walk(output)]
             return output
         except BaseException as error:
+            close_interrupted(error)
             self._complete_message(error)
             self.record.error = error
             raise

@@ -1,5 +1,6 @@
 """After a trace everything is as before, however it ended."""
 
+import contextlib
 import gc
 import random
 import signal
@@ -295,3 +296,23 @@ def test_a_long_chain_and_deep_modules_need_no_recursion():
     wide = torchatlas.trace(Chain(), torch.zeros(1))
     assert sys.getrecursionlimit() == limit
     assert wide.adjacency == trace.adjacency
+
+
+ENTER = """
+def enter(self):
+    entered = original(self)
+    if getattr(self.gen, "gi_code", None) is interrupted.__code__:
+        raise KeyboardInterrupt
+    return entered
+"""
+
+
+def test_an_interrupt_inside_torchs_own_bookkeeping_leaves_no_mode_behind(monkeypatch):
+    names = {"original": contextlib._GeneratorContextManager.__enter__}
+    names["interrupted"] = torch.overrides._pop_mode_temporarily.__wrapped__
+    exec(compile(ENTER, contextlib.__file__, "exec"), names)  # as if the signal had come in contextlib itself
+    monkeypatch.setattr(contextlib._GeneratorContextManager, "__enter__", names["enter"])
+    with pytest.raises(KeyboardInterrupt):
+        torchatlas.trace(nn.Softmax(-1), torch.ones(2))
+    gc.collect()
+    assert torch._C._len_torch_function_stack() == 0
