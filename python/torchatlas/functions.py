@@ -23,6 +23,15 @@ SILENT_WRITERS: dict[str, tuple[tuple[int, ...], int]] = {
 }
 
 
+# Functions of `torch.nn.functional` that write only where an argument asks for it.
+_SWITCHES = {
+    "batch_norm": "training",
+    "instance_norm": "running_mean",
+    "embedding": "max_norm",
+    "embedding_bag": "max_norm",
+}
+
+
 class Writes(Enum):
     """What is known of the writing of a function before it runs."""
 
@@ -48,11 +57,16 @@ class Function:
         is_backward: it runs the backward pass and adds to `.grad` of leaves.
         inplace: position of its `inplace` argument, -1 if it has none.
         is_attention: it chooses among attention kernels by global flags.
-        training: position of the `training` argument of a batch normalisation, -1 for all others.
+        switch: position and name of the argument without which it writes nothing after all; None if it has none.
         overload: it is an operator with a schema of its own.
+        is_pure: without keywords it writes into nothing, nor into `.grad`.
+        is_watched: only watching it tells what it writes into.
     """
 
-    __slots__ = ("inplace", "is_attention", "is_backward", "is_metadata", "name", "overload", "training", "writes")
+    __slots__ = (
+        "inplace", "is_attention", "is_backward", "is_metadata", "is_pure", "is_watched", "name", "overload", "switch",
+        "writes",
+    )  # fmt: skip
 
     def __init__(self, func: Any) -> None:
         raw = _raw_name(func)
@@ -64,24 +78,30 @@ class Function:
         names = code.co_varnames[: code.co_argcount] if code is not None else ()
         self.inplace = names.index("inplace") if "inplace" in names else -1
         self.is_attention = "attention" in raw
-        self.training = names.index("training") if raw == "batch_norm" and "training" in names else -1
+        switch = _SWITCHES.get(raw, "")
+        self.switch = (names.index(switch), switch) if switch in names else None
         self.writes = _writes_of(func, raw)
+        self.is_watched = self.writes is Writes.WATCH
+        self.is_pure = self.writes is Writes.NOTHING and self.inplace < 0 and not self.is_backward
 
     def is_quiet(self, args: Any, kwargs: Any) -> bool:
-        """Whether it is a batch normalisation that is told to leave its running statistics alone."""
-        position = self.training
-        return position >= 0 and (args[position] if len(args) > position else kwargs.get("training", False)) is False
+        """Whether what it may write is switched off: running statistics, the renormalisation of an embedding."""
+        if self.switch is None:
+            return False
+        position, name = self.switch
+        given = args[position] if len(args) > position else kwargs.get(name)
+        return given is None or given is False
 
 
-_known: dict[Any, Function] = {}
+known: dict[Any, Function] = {}
 
 
 def describe(func: Any) -> Function:
     """The `Function` of a callable that torch handed to a mode; the answer is kept."""
     try:
-        return _known[func]
+        return known[func]
     except KeyError:
-        made = _known[func] = Function(func)
+        made = known[func] = Function(func)
         return made
 
 
@@ -205,17 +225,22 @@ def _writes_of(func: Any, raw: str) -> Writes:
     if _is_getter(func):
         return Writes.NOTHING
     if isinstance(func, OpOverload):
-        return Writes.WATCH if _writes_positional(func._schema) else Writes.NOTHING
+        return Writes.WATCH if _writes_positional(func._schema) or _is_silent(raw) else Writes.NOTHING
     if isinstance(func, OpOverloadPacket):
         writes = any(_writes_positional(getattr(func, name)._schema) for name in func.overloads())
-        return Writes.WATCH if writes or "batch_norm" in raw else Writes.NOTHING
+        return Writes.WATCH if writes or _is_silent(raw) else Writes.NOTHING
     if hasattr(func, "__code__"):
         is_method = getattr(torch.Tensor, raw, None) is func and raw != "backward"
-        return Writes.NOTHING if is_method or func in _PURE else Writes.WATCH
+        return Writes.NOTHING if is_method or func in _PURE or _is_pure_functional(func) else Writes.WATCH
     schemas = torch._C._jit_get_schemas_for_operator(f"aten::{raw}")
     writes = any(_writes_positional(schema) for schema in schemas)
     is_unknown = not schemas and not raw.startswith("__") and not hasattr(torch.Tensor, raw)
-    return Writes.WATCH if writes or is_unknown or "batch_norm" in raw else Writes.NOTHING
+    return Writes.WATCH if writes or is_unknown or _is_silent(raw) else Writes.NOTHING
+
+
+def _is_silent(raw: str) -> bool:
+    """Whether an operator of this name may update running statistics although its schema does not say so."""
+    return "batch_norm" in raw or "instance_norm" in raw
 
 
 def _writes_positional(schema: Any) -> bool:
@@ -225,14 +250,18 @@ def _writes_positional(schema: Any) -> bool:
 
 _DUNDERS_IN_PLACE = frozenset(f"__i{name}__" for name in _BINARY)
 
-# Python functions of torch that are known to write into nothing, unless asked to by `inplace` or `out`. Watching them
-# would be right too: they are listed because they are called most and watching costs about as much as recording.
-_PURE = frozenset(
-    getattr(torch.nn.functional, name)
-    for name in (
-        "layer_norm", "group_norm", "rms_norm", "softmax", "log_softmax", "dropout", "relu", "silu", "hardtanh",
-        "relu6", "elu", "leaky_relu", "sigmoid", "tanh", "mish", "hardswish", "hardsigmoid", "interpolate",
-        "cross_entropy", "max_pool2d", "normalize", "glu", "selu", "celu", "softmin", "softsign", "tanhshrink",
-    )
-    if hasattr(torch.nn.functional, name)
-) | {torch.einsum, torch.norm, torch.stft, torch.split, torch.meshgrid, torch.broadcast_tensors}  # fmt: skip
+# Python functions of torch that write into nothing. Watching them would be right too: they are listed because they are
+# called most and watching costs about as much as recording.
+_PURE = frozenset[Any]((torch.einsum, torch.norm, torch.stft, torch.split, torch.meshgrid, torch.broadcast_tensors))
+_WRITING_PARAMETERS = frozenset(("running_mean", "max_norm", "distance_function"))
+
+
+def _is_pure_functional(func: Any) -> bool:
+    """Whether it is a function of `torch.nn.functional` that writes into nothing unless asked to by `inplace`.
+
+    Those that do write show it by a parameter: running statistics, embeddings renormalised to `max_norm`; a
+    `distance_function` is the user's and may do anything.
+    """
+    code = func.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return getattr(func, "__module__", "") == "torch.nn.functional" and _WRITING_PARAMETERS.isdisjoint(names)

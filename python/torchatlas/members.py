@@ -27,8 +27,9 @@ def named_modules(root: nn.Module, prefix: str) -> list[tuple[str, nn.Module]]:
             continue
         seen.add(id(module))
         found.append((name, module))
-        dot = name + "." if name else ""
-        todo.extend([(dot + key, child) for key, child in reversed(module._modules.items()) if child is not None])
+        if module._modules:
+            dot = name + "." if name else ""
+            todo.extend([(dot + key, child) for key, child in reversed(module._modules.items()) if child is not None])
     return found
 
 
@@ -48,16 +49,19 @@ def _contents_of(cell: Any) -> Any:
         return None
 
 
-def attribute_path(model: Any, target: Any, tensor: torch.Tensor) -> str | None:
-    """Where in the model's modules a tensor is kept as a plain attribute; None if nowhere."""
+def attribute_paths(model: Any, target: Any) -> dict[int, tuple[torch.Tensor, str]]:
+    """Tensors that the model's modules keep as plain attributes, or in containers there, by identity, with the path."""
+    found: dict[int, tuple[torch.Tensor, str]] = {}
     for name, module in _modules(model, target):
         for attribute, kept in vars(module).items():
-            if kept is tensor:
-                return f"{name}.{attribute}" if name else attribute
-            if attribute.startswith("_") and attribute in _MODULE_INTERNALS:
+            path = f"{name}.{attribute}" if name else attribute
+            if isinstance(kept, torch.Tensor):
+                found.setdefault(id(kept), (kept, path))
+            elif attribute in _MODULE_INTERNALS and attribute.startswith("_"):
                 continue
-            if isinstance(kept, (list, tuple, dict)) or (hasattr(kept, "__dict__") and not isinstance(kept, nn.Module)):
-                for path, found in walk(kept, f"{name}.{attribute}" if name else attribute):
-                    if found is tensor:
-                        return path
-    return None
+            elif isinstance(kept, (list, tuple, dict)) or (
+                hasattr(kept, "__dict__") and not isinstance(kept, nn.Module)
+            ):
+                for inner, tensor in walk(kept, path):
+                    found.setdefault(id(tensor), (tensor, inner))
+    return found

@@ -11,7 +11,7 @@ import torch.utils._python_dispatch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from torchatlas.functions import SILENT_WRITERS, Function, describe
+from torchatlas.functions import SILENT_WRITERS, Function, describe, known
 from torchatlas.state import Preserved
 from torchatlas.structure import walk
 from torchatlas.tensors import storage_key
@@ -35,7 +35,7 @@ class Functions(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         tracer = self.tracer
-        info = describe(func)
+        info = known.get(func) or describe(func)
         if info.is_metadata or tracer.busy:
             return func(*args, **kwargs) if kwargs else func(*args)
         return tracer.operation(info, func, args, kwargs or {}, "function")

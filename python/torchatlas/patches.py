@@ -126,6 +126,8 @@ def _watching_call(original: Any) -> Any:
         active = _active.get(threading.get_ident())
         if not active:
             return original(self, *args, **kwargs)
+        if len(active) == 1:
+            return active[0].module_call(self, original, args, kwargs, None)
         run = original
         for listener in active[:-1]:
             run = _nested(listener, run, None)

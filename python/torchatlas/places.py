@@ -24,15 +24,20 @@ def is_internal_code(code: CodeType) -> bool:
     return found
 
 
-def place(outermost: CodeType) -> Place | None:
-    """The innermost line of code that is neither torch's nor ours; None up to `outermost`, where we began."""
-    frame: FrameType | None = sys._getframe(2)
+def place(skipped: int, end: frozenset[CodeType]) -> Place | None:
+    """The innermost line of code that is neither torch's nor ours.
+
+    Args:
+        skipped: how many frames to leave out, the caller's first.
+        end: code beyond which not to look; None is returned where that is reached.
+    """
+    frame: FrameType | None = sys._getframe(skipped + 1)
     while frame is not None:
         code = frame.f_code
         is_internal = _is_internal.get(code)
         if not (is_internal_code(code) if is_internal is None else is_internal):
             return code, frame.f_lasti
-        if code is outermost:
+        if code in end:
             return None
         frame = frame.f_back
     return None

@@ -15,7 +15,7 @@ import sys
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 import torch.autograd.forward_ad as forward_ad
@@ -26,7 +26,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
 from torchatlas.functions import Function, Writes, plain_name
-from torchatlas.members import attribute_path, named_modules, roots
+from torchatlas.members import attribute_paths, named_modules, roots
 from torchatlas.modes import Functions, Gap, Watch, close_interrupted
 from torchatlas.places import place
 from torchatlas.record import (
@@ -48,6 +48,7 @@ from torchatlas.structure import take_apart, walk
 from torchatlas.tensors import describe_tensor, geometry_of, storage_key
 
 _Tensor, _Parameter = torch.Tensor, nn.Parameter
+_ref = weakref.ref
 _ATOMS = frozenset((
     int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size, type(...), complex, bytes,
     torch.memory_format, torch.layout, BuiltinFunctionType, FunctionType, type,
@@ -113,6 +114,8 @@ class Tracer:
         self._error_below: BaseException | None = None
         self._owned: dict[int, tuple[torch.Tensor, str, str]] = {}
         self._paths: dict[int, str] = {}
+        self._attributes: dict[int, tuple[torch.Tensor, str]] | None = None
+        self._kinds: dict[type, _Kind] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
         self._held: list[Any] = []
         self._last_context: Context | None = None
@@ -126,21 +129,35 @@ class Tracer:
         """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
         methods: set[tuple[type, str]] = set()
         classes: set[type] = set()
-        owned, names = self._owned, self.record.owned
+        paths = self._paths
         for prefix, root in roots(self.model, self.target):
             for name, module in named_modules(root, prefix):
-                self._paths.setdefault(id(module), name)
-                if type(module) not in classes:
-                    classes.add(type(module))
-                    methods.update(_watched_methods(type(module)))
-                for kind, found in (("parameter", module._parameters), ("buffer", module._buffers)):
-                    for key, tensor in found.items():
-                        if tensor is not None and id(tensor) not in owned:
-                            path = f"{name}.{key}" if name else key
-                            owned[id(tensor)] = (tensor, kind, path)
-                            names[path] = tensor
-        self.record.modules = tuple(self._paths.values())
+                paths.setdefault(id(module), name)
+                cls = type(module)
+                if cls not in classes:
+                    classes.add(cls)
+                    methods.update(_watched_methods(cls))
+                if module._parameters:
+                    self._own("parameter", name, module._parameters)
+                if module._buffers:
+                    self._own("buffer", name, module._buffers)
+        self.record.modules = tuple(paths.values())
         return frozenset(methods)
+
+    def _kind_of(self, cls: type) -> _Kind:
+        """The `_Kind` of a class; the answer is kept for this run."""
+        is_torch = issubclass(cls, nn.Module) and cls.__module__.startswith("torch.nn.")
+        made = self._kinds[cls] = _Kind(cls.__name__, issubclass(cls, torch.jit.ScriptModule), is_torch)
+        return made
+
+    def _own(self, kind: str, module: str, found: Mapping[str, torch.Tensor | None]) -> None:
+        """Learn the names of a module's parameters or buffers; the first name of a tensor is the one it keeps."""
+        owned, names = self._owned, self.record.owned
+        for key, tensor in found.items():
+            if tensor is not None and id(tensor) not in owned:
+                path = f"{module}.{key}" if module else key
+                owned[id(tensor)] = (tensor, kind, path)
+                names[path] = tensor
 
     @staticmethod
     def _leaf(kind: str, name: str | None, tensor: torch.Tensor) -> Value:
@@ -184,7 +201,7 @@ class Tracer:
             preserved.add_leaf(tensor)
         with torch._C.DisableTorchFunction():
             found = named_arguments(self.target, args, kwargs)
-            for path, tensor in (row for name, arg in found for row in walk(arg, name)):
+            for path, tensor in [row for name, arg in found for row in walk(arg, name)]:
                 if id(tensor) not in self._values and id(tensor) not in self._owned:
                     value = Value("input", None, -1)
                     value.name = path
@@ -192,7 +209,7 @@ class Tracer:
                     preserved.add_leaf(tensor)
                     self.record.inputs.append((path, value))
             self.record.arguments = take_apart((args, dict(kwargs)), self._value_of)
-        iterators = [name for name, arg in named_arguments(self.target, args, kwargs) if isinstance(arg, Iterator)]
+        iterators = [name for name, arg in found if isinstance(arg, Iterator)]
         if iterators:
             self.record.unrepeatable = f"the forward consumes {', '.join(iterators)}, an iterator"
             for _, value in self.record.inputs:
@@ -237,6 +254,7 @@ class Tracer:
         self._preserved = None
         self._values = {}
         self._by_storage = None
+        self._attributes = None
         self._stack = []
         self._forget_caught()
 
@@ -257,7 +275,7 @@ class Tracer:
 
     def _adopt(self, value: Value, tensor: torch.Tensor) -> Value:
         """Make a value stand for a tensor object."""
-        value.ref = weakref.ref(tensor)
+        value.ref = _ref(tensor)
         cls = type(tensor)
         if cls is _Tensor or cls is _Parameter:
             describe_tensor(value, tensor)
@@ -288,13 +306,20 @@ class Tracer:
         for value, geometry in reversed(self._by_storage.get(key, ()) if key is not None else ()):
             if value.dtype == tensor.dtype:
                 return self._hidden_view(tensor, value, geometry)
-        path = attribute_path(self.model, self.target, tensor)
+        path = self._attribute_path(tensor)
         value = self._leaf("constant", path, tensor)
         if path is None:
             value.note = "came from outside torch"
         assert self._preserved is not None
         self._preserved.add_leaf(tensor)
         return self._adopt(value, tensor)
+
+    def _attribute_path(self, tensor: torch.Tensor) -> str | None:
+        """Where in the model's modules a tensor is kept as a plain attribute; None if nowhere when first asked."""
+        if self._attributes is None:
+            self._attributes = attribute_paths(self.model, self.target)
+        kept, path = self._attributes.get(id(tensor), (None, None))
+        return path if kept is tensor else None
 
     def _index_all(self) -> None:
         """Find values by storage from now on: needed as soon as one unknown tensor turns up."""
@@ -358,7 +383,8 @@ class Tracer:
         popped = None
         try:
             stack = self._stack
-            op = Op(len(record.ops), func, info.name, level, stack[-1] if stack else _NO_CALL, self._settings())
+            call = stack[-1] if stack else _NO_CALL
+            op = Op(len(record.ops), func, info.name, level, call, self._settings())
             tensors: list[Any] = []
             reads, values = op.reads, self._values
             packed = []
@@ -367,7 +393,7 @@ class Tracer:
                 if cls is _Tensor or cls is _Parameter:
                     value = values.get(id(arg))
                     if value is None or value.ref() is not arg:
-                        value = self._value_of(arg)
+                        value = self._meet(arg)
                     reads.append(value)
                     tensors.append(arg)
                     packed.append(value)
@@ -378,15 +404,15 @@ class Tracer:
                 op.kwargs = {key: self._pack(arg, reads, tensors) for key, arg in kwargs.items()}
             if record.writes and tensors:
                 op.memory = self._memory_of(tensors, reads)
-            op.place = op.call.place if op.call.is_torch else place(_RUN)
+            op.place = call.place if call.is_torch else place(1, _CALLING) or call.place
             if info.is_attention:
                 op.context = op.context._replace(attention=attention_flags())
             depth = _dispatch_len()
             if depth and _dispatch_at(depth - 1) is self._gap:
                 popped = _dispatch_pop(None)
-            written = self._expect(info, op, args, kwargs, tensors)
+            written = [] if info.is_pure and not kwargs else self._expect(info, args, kwargs, tensors)
             try:
-                if (info.writes is Writes.WATCH or level == "opaque") and not info.is_quiet(args, kwargs):
+                if (info.is_watched or level == "opaque") and not info.is_quiet(args, kwargs):
                     out, keys = self._watched(func, args, kwargs)
                     if keys:
                         written = [t for t in tensors if storage_key(t) in keys or any(t is other for other in written)]
@@ -485,14 +511,12 @@ class Tracer:
         tensors.extend(inside)
         return Nested(template)
 
-    def _expect(self, info: Function, op: Op, args: Any, kwargs: Any, tensors: list[Any]) -> list[Any]:
+    def _expect(self, info: Function, args: Any, kwargs: Any, tensors: list[Any]) -> list[Any]:
         """Tensors that the operation will write into, as far as that is known before; their memory is kept."""
         writes = info.writes
         written: list[Any] = []
         if writes is Writes.FIRST or (info.inplace >= 0 and _asks_inplace(info, args, kwargs)):
             written = tensors[:1]
-        elif writes is Writes.NOTHING and not kwargs:
-            return written
         if kwargs and kwargs.get("out") is not None:
             written = [tensor for _, tensor in walk(kwargs["out"])]
         preserved = self._preserved
@@ -602,9 +626,14 @@ class Tracer:
         is_plain = cls is _Tensor or (cls is _Parameter and op.level != "module")
         if not is_plain or tensor.layout is not torch.strided or tensor.is_nested:
             return tensor, self._value_of(tensor)
-        with torch._C.DisableTorchFunction(), torch.enable_grad():
-            alias = tensor[...]
-            return alias, self._adopt(Value("op", op, op.index), alias)
+        grad = torch.is_grad_enabled()
+        try:
+            torch._C._set_grad_enabled(True)
+            with torch._C.DisableTorchFunction():
+                alias = tensor[...]
+                return alias, self._adopt(Value("op", op, op.index), alias)
+        finally:
+            torch._C._set_grad_enabled(grad)
 
     def _note_write(self, op: Op, tensor: torch.Tensor, value: Value) -> None:
         key: Any = storage_key(tensor)
@@ -667,10 +696,8 @@ class Tracer:
             call.forwards.append(forward)
         stack.append(call)
         try:
-            if isinstance(module, torch.jit.ScriptModule):
-                out = self._opaque(
-                    getattr(module, "original_name", type(module).__name__), run, (module, *args), kwargs
-                )
+            if self._kinds[type(module)].is_script:
+                out = self._opaque(call.type, run, (module, *args), kwargs)
             else:
                 out = run(module, *args, **kwargs)
             if call.start == len(self.record.ops) and call.index + 1 == len(self.record.calls):
@@ -721,15 +748,17 @@ class Tracer:
 
     def _open_call(self, module: Any, args: Any, kwargs: Any) -> Call:
         record, stack = self.record, self._stack
-        fqn = self._paths.get(id(module)) if module is not None else None
-        name = record.title if module is None else type(module).__name__
-        if isinstance(module, torch.jit.ScriptModule):
+        kind = self._kinds.get(type(module)) or self._kind_of(type(module))
+        name = kind.name
+        if module is None:
+            name = record.title
+        elif kind.is_script:
             name = getattr(module, "original_name", name)
         parent = stack[-1] if stack else None
-        call = Call(len(record.calls), module, fqn, name, parent, len(record.ops))
+        call = Call(len(record.calls), module, self._paths.get(id(module)), name, parent, len(record.ops))
         self.busy += 1
         try:
-            for arg in (*args, *kwargs.values()):
+            for arg in (*args, *kwargs.values()) if kwargs else args:
                 cls = type(arg)
                 if cls is _Tensor:
                     call.reads.append(self._value_of(arg))
@@ -737,9 +766,11 @@ class Tracer:
                     call.reads.extend([self._value_of(tensor) for _, tensor in walk(arg)])
         finally:
             self.busy -= 1
-        call.place = parent.place if parent is not None and parent.is_torch else place(_RUN)
-        has_hooks = module is not None and (module._forward_hooks or module._forward_pre_hooks)
-        call.is_torch = type(module).__module__.startswith("torch.nn.") and not has_hooks
+        if parent is None:
+            call.place = place(2, _CALLING)
+        else:  # up to the frame of the parent's call: what lies beyond was looked at there
+            call.place = parent.place if parent.is_torch else place(2, _CALLING) or parent.place
+        call.is_torch = kind.is_torch and not module._forward_hooks and not module._forward_pre_hooks
         record.calls.append(call)
         return call
 
@@ -775,6 +806,14 @@ class Tracer:
         return self.operation(info, run, args, kwargs, "opaque")
 
 
+class _Kind(NamedTuple):
+    """What a call of a module has from the module's class."""
+
+    name: str
+    is_script: bool
+    is_torch: bool
+
+
 def _asks_inplace(info: Function, args: Any, kwargs: Any) -> bool:
     position = info.inplace
     return (args[position] if len(args) > position else kwargs.get("inplace")) is True
@@ -796,4 +835,4 @@ def _watched_methods(cls: type) -> tuple[tuple[type, str], ...]:
 
 _IDENTITY = Function(_same)
 _NO_CALL = Call(-1, None, None, "", None, 0)
-_RUN = Tracer.run.__code__
+_CALLING = frozenset((Tracer.run.__code__, Tracer.module_call.__code__))

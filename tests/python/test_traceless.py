@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 
 import numpy as np
 import pytest
@@ -316,3 +317,53 @@ def test_an_interrupt_inside_torchs_own_bookkeeping_leaves_no_mode_behind(monkey
         torchatlas.trace(nn.Softmax(-1), torch.ones(2))
     gc.collect()
     assert torch._C._len_torch_function_stack() == 0
+
+
+@pytest.mark.parametrize(
+    "normalise",
+    [
+        lambda x, mean, var: torch.batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, False),
+        lambda x, mean, var: torch.instance_norm(x, None, None, mean, var, True, 0.1, 1e-5, False),
+        lambda x, mean, var: torch.ops.aten.batch_norm.default(x, None, None, mean, var, True, 0.1, 1e-5, False),
+        lambda x, mean, var: torch.ops.aten.native_batch_norm(x, None, None, mean, var, True, 0.1, 1e-5)[0],
+        lambda x, mean, var: F.batch_norm(x, mean, var, training=True),
+        lambda x, mean, var: F.instance_norm(x, mean, var),
+        lambda x, mean, var: _scripted_batch_norm(x, mean, var),
+    ],
+    ids=[
+        "torch.batch_norm",
+        "torch.instance_norm",
+        "overload",
+        "packet",
+        "F.batch_norm",
+        "F.instance_norm",
+        "scripted",
+    ],
+)
+def test_running_statistics_are_put_back_though_the_schema_is_silent(normalise):
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("mean", torch.zeros(3))
+            self.register_buffer("var", torch.ones(3))
+
+        def forward(self, x):
+            return normalise(x, self.mean, self.var).sum() + self.mean.sum() + self.var.sum()
+
+    x = torch.randn(4, 3, 5)
+    expected = Model()(x)
+    model = Model()
+    trace = torchatlas.trace(model, x)
+    assert torch.equal(model.mean, torch.zeros(3))
+    assert torch.equal(model.var, torch.ones(3))
+    assert torch.equal(trace.replay(x), expected)
+    assert not torch.equal(expected, Model().mean.sum() + 3)
+
+
+def _scripted_batch_norm(x, mean, var):
+    def scripted(x: torch.Tensor, mean: torch.Tensor, var: torch.Tensor) -> torch.Tensor:
+        return torch.batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, False)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.jit.script(scripted)(x, mean, var)
