@@ -33,10 +33,10 @@
  * @property {Float32Array | null} boxAlpha opacity of each box while moving; null when at rest
  * @property {Float32Array | null} routeAlpha
  */
-import { farMarks } from "./farmarks.js";
+import { BLOCK_TINT, farMarks, isSummary, summaryOf, titleMark } from "./farmarks.js";
 import { landmarks } from "./landmarks.js";
 import { arrowPath, boxMarks, FONTS, labelMark, routePath, routeWidth } from "./marks.js";
-import { familyOf, levelFill } from "./theme.js";
+import { familyOf, levelFill, mix } from "./theme.js";
 import { visitBoxes, visitRoutes } from "./spatial.js";
 
 /** Scale from which everything is painted; names are 12.5 px at scale 1, so about 6 px high. */
@@ -80,12 +80,14 @@ export function paint(context, frame) {
     bottom: (height - transform.y) / transform.k,
   };
   const found = collect(frame, area);
+  const isAfar = transform.k < TEXT_SCALE && frame.boxAlpha === null;
+  const marks = isAfar ? landmarks(frame.spatial, found.panels, transform) : [];
   if (transform.k < SHAPE_SCALE) paintBlocks(context, frame, found);
-  else paintInFull(context, frame, found);
-  if (transform.k < TEXT_SCALE && frame.boxAlpha === null) paintLandmarks(context, frame, found.panels);
+  else paintInFull(context, frame, found, new Set(marks.map(({ index }) => index)));
+  paintLandmarks(context, frame, marks);
 }
 
-/** @typedef {{panels: number[], leaves: number[], blocks: number[], routes: number[]}} Found */
+/** @typedef {{panels: number[], leaves: number[], blocks: number[], routes: number[]}} Found leaves: also what looks closed */
 
 /** @type {(frame: Frame, area: import("./spatial.js").Area) => Found} */
 function collect(frame, area) {
@@ -93,28 +95,35 @@ function collect(frame, area) {
   /** @type {Found} */
   const found = { panels: [], leaves: [], blocks: [], routes: [] };
   visitBoxes(spatial, area, BLOCK_PX / transform.k, (index, isWhole) => {
-    if (isWhole) found.blocks.push(index);
-    else if (spatial.scene.boxes[index]?.item.isOpen) found.panels.push(index);
-    else found.leaves.push(index);
+    if (isWhole) {
+      found.blocks.push(index);
+      return true;
+    }
+    const isLeaf = !spatial.scene.boxes[index]?.item.isOpen || isSummary(spatial, index, transform.k);
+    (isLeaf ? found.leaves : found.panels).push(index);
+    return isLeaf;
   });
   visitRoutes(spatial, area, ROUTE_PX / transform.k, (index) => found.routes.push(index));
   return found;
 }
 
-/** @type {(context: CanvasRenderingContext2D, frame: Frame, found: Found) => void} */
-function paintInFull(context, frame, found) {
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, found: Found, named: Set<number>) => void} named: boxes with a landmark */
+function paintInFull(context, frame, found, named) {
   const { spatial, graph, palette, transform } = frame;
   const isNear = transform.k >= TEXT_SCALE;
-  const paintBox = (/** @type {number} */ index) => {
+  const paintBox = (/** @type {number} */ index, /** @type {boolean} */ isLeaf) => {
     const box = spatial.scene.boxes[index];
-    const look = lookOf(frame, index, box);
+    const shown = isLeaf && box.item.isOpen ? summaryOf(box) : box;
+    const look = lookOf(frame, index, box, shown !== box);
     context.globalAlpha = frame.boxAlpha?.[index] ?? 1;
-    const marks = isNear ? boxMarks(box, graph, palette, look) : farMarks(box, graph, palette, look, transform.k);
+    const marks = isNear
+      ? boxMarks(shown, graph, palette, look)
+      : farMarks(shown, graph, palette, look, transform.k, !named.has(index));
     for (const mark of marks) paintMark(context, mark);
   };
-  for (const index of found.panels) paintBox(index);
+  for (const index of found.panels) paintBox(index, false);
   paintRoutes(context, frame, found.routes, true);
-  for (const index of found.leaves) paintBox(index);
+  for (const index of found.leaves) paintBox(index, true);
   context.globalAlpha = 1;
   if (found.blocks.length > 0) paintBlocks(context, frame, { ...found, panels: [], leaves: [], routes: [] });
   if (isNear) paintLabels(context, frame, found.routes);
@@ -133,30 +142,34 @@ function paintLabels(context, frame, indices) {
   context.globalAlpha = 1;
 }
 
-/** @type {(context: CanvasRenderingContext2D, frame: Frame, panels: number[]) => void} */
-function paintLandmarks(context, frame, panels) {
-  const { palette, spatial, ratio, transform } = frame;
+/** @type {(context: CanvasRenderingContext2D, frame: Frame, marks: import("./landmarks.js").Landmark[]) => void} */
+function paintLandmarks(context, frame, marks) {
+  const { palette, spatial, ratio } = frame;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  for (const { index, x, y, isBeside } of landmarks(spatial.scene.boxes, panels, transform)) {
-    const { title, subtitle, item } = spatial.scene.boxes[index];
+  for (const { index, x, y, text, isBeside } of marks) {
+    const { subtitle, item } = spatial.scene.boxes[index];
     const halo = isBeside ? palette.background : levelFill(palette, item.depth);
-    const runs = [{ text: title, font: /** @type {FontName} */ ("badge"), fill: palette.ink }];
+    const runs = [{ text, font: /** @type {FontName} */ ("badge"), fill: palette.ink }];
     if (isBeside) runs.push({ text: ` ${subtitle}`, font: "detail", fill: palette.muted });
     paintText(context, { kind: "text", x, y: y + 4, anchor: "start", runs, halo });
   }
 }
 
-/** @type {(frame: Frame, index: number, box: Box) => import("./marks.js").BoxLook} */
-function lookOf(frame, index, box) {
-  const { emphasis } = frame;
+/** @type {(frame: Frame, index: number, box: Box, isShut: boolean) => import("./marks.js").BoxLook} isShut: what is inside isn't drawn */
+function lookOf(frame, index, box, isShut) {
+  const { emphasis, spatial } = frame;
+  const { selected, hits } = emphasis;
   return {
-    isSelected: emphasis.selected.has(index),
+    isSelected: selected.has(index) || (isShut && holds(spatial, index, selected)),
     isHovered: emphasis.hovered === index,
-    isHit: emphasis.hits.has(index),
+    isHit: hits.has(index) || (isShut && holds(spatial, index, hits)),
     colour: emphasis.colourOf(box),
     hasNote: emphasis.hasNote(box),
   };
 }
+
+/** @type {(spatial: Spatial, index: number, boxes: Set<number>) => boolean} whether one of the boxes is in a box */
+const holds = ({ children }, index, boxes) => boxes.size > 0 && children[index].some((child) => boxes.has(child));
 
 /** @type {(frame: Frame, index: number, plain: string) => string} */
 function routeColour(frame, index, plain) {
@@ -349,31 +362,46 @@ function paintBlocks(context, frame, found) {
     const box = /** @type {Box} */ (boxes[index]);
     const column = Math.floor((box.x * transform.k + transform.x) / CELL_PX);
     const row = Math.floor((box.y * transform.k + transform.y) / CELL_PX);
-    const special = frame.emphasis.selected.has(index) || frame.emphasis.hits.has(index);
-    if (!special && column >= 0 && row >= 0 && column < columns) {
+    const special = specialColour(frame, index, box);
+    if (special === null && column >= 0 && row >= 0 && column < columns) {
       const at = row * columns + column;
       if (taken[at]) return;
       taken[at] = 1;
     }
-    const colour = blockColour(frame, index, box);
+    const colour = special ?? blockColour(frame, box);
     if (colour !== last) context.fillStyle = last = colour;
-    const least = special ? 4 * line : line;
+    const least = special === null ? line : 4 * line;
     context.fillRect(box.x, box.y, Math.max(box.width, least), Math.max(box.height, least));
   };
   for (const index of found.blocks) block(index);
   for (const index of found.leaves) block(index);
+  for (const index of found.leaves) paintBlockName(context, frame, index);
 }
 
-/** @type {(frame: Frame, index: number, box: Box) => string} */
-function blockColour(frame, index, box) {
+/** Of a module that looks closed: others are too small at this scale. @type {(context: CanvasRenderingContext2D, frame: Frame, index: number) => void} */
+function paintBlockName(context, { spatial, graph, palette, transform }, index) {
+  const box = spatial.scene.boxes[index];
+  const mark = box.item.isOpen ? titleMark(summaryOf(box), graph, palette, transform.k) : null;
+  if (mark) paintMark(context, mark);
+}
+
+/** @type {(frame: Frame, index: number, box: Box) => string | null} of a block that must not be missed, or that has such inside */
+function specialColour({ emphasis, palette, spatial }, index, { item }) {
+  const isIn = (/** @type {Set<number>} */ boxes) => boxes.has(index) || (item.isOpen && holds(spatial, index, boxes));
+  if (isIn(emphasis.selected)) return palette.selected;
+  return isIn(emphasis.hits) ? palette.hit : null;
+}
+
+/** @type {(frame: Frame, box: Box) => string} */
+function blockColour(frame, box) {
   const { emphasis, graph, palette } = frame;
-  if (emphasis.selected.has(index)) return palette.selected;
-  if (emphasis.hits.has(index)) return palette.hit;
   const row = box.item.kind === "node" ? graph.nodes[box.item.id] : graph.calls[box.item.id];
   if (row?.status === "failed") return palette.bad;
   const colour = emphasis.colourOf(box);
   if (colour) return colour;
-  if (box.item.kind !== "node") return palette.families[familyOf(/** @type {any} */ (row)?.type ?? "")];
+  if (box.item.kind !== "node") {
+    return mix(palette.card, palette.families[familyOf(/** @type {any} */ (row)?.type ?? "")], BLOCK_TINT);
+  }
   const kind = /** @type {any} */ (row)?.kind;
   return kind === "input" || kind === "output" || kind === "parameter" || kind === "buffer"
     ? palette[/** @type {"input"} */ (kind)]

@@ -8,6 +8,7 @@
  * @property {Scene} scene
  * @property {Int32Array} order indices of boxes, each followed by everything inside it
  * @property {Int32Array} after position in `order` behind the last box inside
+ * @property {number[][]} children indices of the boxes in each box
  * @property {Float32Array} boxes left, top, right, bottom of each position in `order`, with what sticks out
  * @property {Float32Array} routes left, top, right, bottom of each route, label included
  * @property {Int32Array} ground depth of the panel that each route's label lies on; -1 for the background
@@ -25,7 +26,7 @@ const REACH = 10;
  * @returns {Spatial}
  */
 export function buildSpatial(scene) {
-  const { order, after } = nestedOrder(scene);
+  const { order, after, children } = nestedOrder(scene);
   const boxes = new Float32Array(order.length * 4);
   order.forEach((index, position) => {
     const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
@@ -33,33 +34,35 @@ export function buildSpatial(scene) {
   });
   const indexByName = new Map(scene.boxes.map((box, index) => [box.item.name, index]));
   const ground = Int32Array.from(scene.routes, (route) => groundDepth(scene, route));
-  return { scene, order, after, boxes, routes: routeAreas(scene), ground, indexByName, routesOf: routesByBox(scene) };
+  const routesOf = routesByBox(scene);
+  return { scene, order, after, children, boxes, routes: routeAreas(scene), ground, indexByName, routesOf };
 }
 
 /** @param {Scene} scene */
 function nestedOrder(scene) {
   const count = scene.boxes.length;
-  const children = /** @type {number[][]} */ (Array.from({ length: count + 1 }, () => []));
-  scene.boxes.forEach((box, index) => children[box.parent + 1]?.push(index));
+  const top = /** @type {number[]} */ ([]);
+  const children = /** @type {number[][]} */ (Array.from({ length: count }, () => []));
+  scene.boxes.forEach((box, index) => (children[box.parent] ?? top).push(index));
   const order = new Int32Array(count);
   const after = new Int32Array(count);
   let position = 0;
   // An explicit stack: models nest deeper than some engines' call stacks like.
   const stack = [{ box: -1, start: -1, next: 0 }];
   while (stack.length > 0) {
-    const top = /** @type {{box: number, start: number, next: number}} */ (stack[stack.length - 1]);
-    const child = children[top.box + 1]?.[top.next];
+    const last = /** @type {{box: number, start: number, next: number}} */ (stack[stack.length - 1]);
+    const child = (children[last.box] ?? top)[last.next];
     if (child === undefined) {
-      if (top.start >= 0) after[top.start] = position;
+      if (last.start >= 0) after[last.start] = position;
       stack.pop();
       continue;
     }
-    top.next += 1;
+    last.next += 1;
     order[position] = child;
     stack.push({ box: child, start: position, next: 0 });
     position += 1;
   }
-  return { order, after };
+  return { order, after, children };
 }
 
 /** @param {Scene} scene */
@@ -117,12 +120,12 @@ function routesByBox(scene) {
 
 /**
  * Visit the boxes that touch an area, parents before children. Boxes whose larger side is below `smallest` are visited
- * as a whole: nothing inside them is.
+ * as a whole: nothing inside them is. Nor is what is inside a box for which `visit` gives true.
  *
  * @param {Spatial} spatial
  * @param {Area} area
  * @param {number} smallest px of the scene
- * @param {(index: number, isWhole: boolean) => void} visit
+ * @param {(index: number, isWhole: boolean) => unknown} visit
  */
 export function visitBoxes(spatial, area, smallest, visit) {
   const { order, after, boxes } = spatial;
@@ -139,8 +142,8 @@ export function visitBoxes(spatial, area, smallest, visit) {
       continue;
     }
     const isWhole = right - left < limit && bottom - top < limit;
-    visit(/** @type {number} */ (order[position]), isWhole);
-    position = isWhole ? end : position + 1;
+    const isShut = visit(/** @type {number} */ (order[position]), isWhole) === true;
+    position = isWhole || isShut ? end : position + 1;
   }
 }
 

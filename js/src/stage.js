@@ -33,6 +33,7 @@ import {
   wholeView,
 } from "./camera.js";
 import { element } from "./dom.js";
+import { isSummary } from "./farmarks.js";
 import { interact } from "./interact.js";
 import { handleRect } from "./marks.js";
 import { between } from "./motion.js";
@@ -159,7 +160,9 @@ export class Stage {
   /** @type {(x: number, y: number, act: (index: number, isHandle: boolean) => void) => void} */
   #withBox(x, y, act) {
     const point = this.toScene(x, y);
-    const index = boxAt(this.spatial, point.x, point.y);
+    const inner = boxAt(this.spatial, point.x, point.y);
+    const around = this.scene.boxes[inner]?.parent ?? -1;
+    const index = isSummary(this.spatial, around, this.interaction.transform().k) ? around : inner;
     const box = this.scene.boxes[index];
     const handle = box ? handleRect(box) : null;
     const isHandle = handle !== null && point.x <= handle.x + handle.width && point.y <= handle.y + handle.height;

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { farMarks } from "../src/farmarks.js";
+import { farMarks, isSummary, summaryOf } from "../src/farmarks.js";
 import { landmarks } from "../src/landmarks.js";
 import { PLAIN_LOOK } from "../src/marks.js";
+import { buildSpatial } from "../src/spatial.js";
 import { levelsState } from "../src/states.js";
 import { mix, PALETTES } from "../src/theme.js";
 import { closedState } from "../src/visible.js";
@@ -72,17 +73,22 @@ function column(width) {
   return /** @type {import("../src/types.js").Box[]} */ ([box("body", 0, 0, 25000), ...inner]);
 }
 
+/** @param {number} width @returns {Pick<import("../src/spatial.js").Spatial, "scene" | "children">} */
+function spatialOf(width) {
+  return buildSpatial({ ...scene, width, boxes: column(width), routes: [] });
+}
+
 test("landmarks stand beside a strip, inside a wide picture, and never over one another", () => {
   const panels = [0, 1, 2, 3, 4, 5, 6];
   const transform = { x: 300, y: 60, k: 0.02 };
-  const beside = landmarks(column(1000), panels, transform);
+  const beside = landmarks(spatialOf(1000), panels, transform);
   assert.deepEqual(
     beside.map(({ index }) => index),
     [0, 2, 3, 4, 5, 6],
     "h.0 begins where the outer one does",
   );
   assert.ok(beside.every(({ isBeside, x }) => isBeside && x === 300 + 1000 * 0.02 + 8));
-  const inside = landmarks(column(4000), panels, transform);
+  const inside = landmarks(spatialOf(8000), panels, transform);
   assert.ok(inside.length > 4 && inside.every(({ isBeside, x }) => !isBeside && x < 320));
   for (const marks of [beside, inside]) {
     const heights = marks.map(({ y }) => y).sort((a, b) => a - b);
@@ -91,5 +97,42 @@ test("landmarks stand beside a strip, inside a wide picture, and never over one 
 });
 
 test("near by, no landmarks are needed", () => {
-  assert.deepEqual(landmarks(column(1000), [0, 1], { x: 0, y: 0, k: 1 }), []);
+  assert.deepEqual(landmarks(spatialOf(1000), [0, 1], { x: 0, y: 0, k: 1 }), []);
+});
+
+test("from afar a module with a few operations looks closed; one with modules inside does not", () => {
+  const open = sceneOf(graph, levelsState(graph, 3, closedState().hide));
+  const spatial = buildSpatial(open);
+  const leaf = indexOf(open, "transformer.wte");
+  assert.ok(isSummary(spatial, leaf, 0.25));
+  assert.ok(!isSummary(spatial, leaf, 0.5), "near enough to read what is in it");
+  assert.ok(!isSummary(spatial, leaf, 52 / open.boxes[leaf].height), "large enough to see what is in it");
+  assert.ok(!isSummary(spatial, indexOf(open, "transformer"), 0.01));
+  const marks = farMarks(summaryOf(open.boxes[leaf]), graph, palette, PLAIN_LOOK, 0.25);
+  assert.ok(
+    marks.some((mark) => mark.kind === "rect" && mark.fill === mix(palette.card, palette.families.embedding, 0.2)),
+  );
+  assert.ok(marks.some((mark) => mark.kind === "text" && mark.runs[0].text === "wte"));
+});
+
+test("a name that is too long for its module loses its beginning", () => {
+  const boxes = column(8000).map((box) => ({
+    ...box,
+    title: box.title.replace("h.", "encoder_layer_with_a_long_name_"),
+  }));
+  const spatial = buildSpatial({ ...scene, width: 8000, boxes, routes: [] });
+  const texts = landmarks(spatial, [0, 1, 2, 3], { x: 0, y: 0, k: 0.02 }).map(({ text }) => text);
+  assert.ok(texts.includes("body"));
+  assert.ok(
+    texts.some((text) => /^….*_name_1$/.test(text)),
+    texts.join(),
+  );
+});
+
+test("a name that would lie on a child stands above its module", () => {
+  const boxes = column(8000);
+  const card = { ...boxes[1], item: { ...boxes[1].item, isOpen: false }, y: 60 };
+  const spatial = buildSpatial({ ...scene, width: 8000, boxes: [boxes[0], card], routes: [] });
+  const [mark] = landmarks(spatial, [0], { x: 0, y: 100, k: 0.02 });
+  assert.ok(mark.y < 100);
 });

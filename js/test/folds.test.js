@@ -85,6 +85,16 @@ test("columns are filled from left to right, about equally", () => {
   assert.ok(folded.height < layout.height / 2);
 });
 
+test("equal high blocks fill every column with the same number where that is possible", () => {
+  for (const count of [12, 24]) {
+    const { task, layout, bottoms } = strip(count);
+    const high = { ...task, blocks: task.blocks.map((block) => ({ ...block, width: 400 })) };
+    const folded = foldColumns(high, { ...layout, width: 448 }, bottoms);
+    const counts = [...new Set(folded.xs)].map((x) => folded.xs.filter((other) => other === x).length);
+    assert.equal(new Set(counts).size, 1, counts.join());
+  }
+});
+
 test("a line that is cut still joins the blocks that it joined", () => {
   const { task, layout, bottoms } = strip(24);
   const folded = foldColumns(task, layout, bottoms);

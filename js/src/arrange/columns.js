@@ -21,12 +21,14 @@ import { roundCorners } from "./pen.js";
 const LEAST_HEIGHT = 4200;
 const LEAST_RATIO = 4;
 /** Width to height of what is folded, and the width in px beyond which it only grows downwards. */
-const GOAL_RATIO = 1.5;
-const MOST_WIDTH = 5600;
+const GOAL_RATIO = 1.8;
+const MOST_WIDTH = 8400;
 /** As many lines as a cut may have: more would make a thicket of the channel. */
 const MOST_LINES = 8;
 /** Ranks that are tried for a cut. */
 const CHOICES = 8;
+/** So many times more or fewer columns than wanted are tried. */
+const SPREAD = 1.4;
 const CHANNEL = 26;
 const STEP = 8;
 const TURN = 14;
@@ -43,9 +45,13 @@ export function foldColumns(task, layout, bottoms) {
   if (task.columnHeight === 0 || height < LEAST_HEIGHT || height < LEAST_RATIO * usual) return layout;
   const byHeight = Math.round(height / task.columnHeight);
   const byRatio = Math.round(Math.sqrt((GOAL_RATIO * height) / usual));
-  const count = Math.min(byHeight || byRatio, Math.floor(MOST_WIDTH / usual));
-  if (count < 2) return layout;
-  const cuts = chooseCuts(layout, bottoms, count);
+  const most = Math.floor(MOST_WIDTH / usual);
+  // As large as can be in a window of the usual proportion, with few holes; inside of columns, as high as they are.
+  const worth = (/** @type {number} */ highest, /** @type {number} */ count) =>
+    byHeight > 0
+      ? -Math.abs(Math.log(highest / task.columnHeight))
+      : Math.min(GOAL_RATIO / (count * usual), 1 / highest) * (height / (count * highest));
+  const cuts = bestCuts(layout, bottoms, Math.min(byHeight || byRatio, most), most, worth);
   if (cuts.length === 0) return layout;
   const columns = placeColumns(task, layout, cuts);
   const columnAt = (/** @type {number} */ y) => columns.findIndex((column) => y < column.to);
@@ -89,8 +95,36 @@ function usualWidth({ blocks }, { width }) {
   return Math.min(width, mean + 2 * PADDING);
 }
 
-/** @type {(layout: ScopeLayout, bottoms: number[], count: number) => Cut[]} into columns of about the same height */
-function chooseCuts({ lines, height }, bottoms, count) {
+/**
+ * High blocks of equal size fill some numbers of columns evenly and others badly.
+ *
+ * @type {(layout: ScopeLayout, bottoms: number[], wanted: number, most: number, worth: (highest: number, count: number) => number) => Cut[]}
+ *   wanted, most: numbers of columns; worth: of columns no higher than that
+ */
+function bestCuts({ lines, height }, bottoms, wanted, most, worth) {
+  /** @type {Map<number, Cut | null>} */
+  const known = new Map();
+  const cutAtOnce = (/** @type {number} */ y) => {
+    const cut = known.has(y) ? known.get(y) : cutAt(lines, y);
+    known.set(y, cut ?? null);
+    return cut ?? null;
+  };
+  let best = { cuts: /** @type {Cut[]} */ ([]), worth: -Infinity };
+  if (wanted < 2) return best.cuts;
+  const last = Math.min(Math.ceil(wanted * SPREAD), most);
+  for (let count = Math.max(Math.floor(wanted / SPREAD), 2); count <= last; count += 1) {
+    const cuts = chooseCuts(height, bottoms, count, cutAtOnce);
+    if (cuts.length === 0) continue;
+    const ends = [0, ...cuts.map(({ y }) => y), height];
+    const highest = Math.max(...ends.slice(1).map((end, at) => end - ends[at]));
+    const now = worth(highest, cuts.length + 1);
+    if (now > best.worth) best = { cuts, worth: now };
+  }
+  return best.cuts;
+}
+
+/** @type {(height: number, bottoms: number[], count: number, cutAt: (y: number) => Cut | null) => Cut[]} into columns of about the same height */
+function chooseCuts(height, bottoms, count, cutAt) {
   /** @type {Cut[]} */
   const cuts = [];
   let from = 0;
@@ -100,8 +134,7 @@ function chooseCuts({ lines, height }, bottoms, count) {
     ys.sort((a, b) => Math.abs(a - from - goal) - Math.abs(b - from - goal));
     /** @type {Cut | null} */
     let cut = null;
-    for (let choice = 0; choice < Math.min(CHOICES, ys.length) && cut === null; choice += 1)
-      cut = cutAt(lines, ys[choice]);
+    for (let choice = 0; choice < Math.min(CHOICES, ys.length) && cut === null; choice += 1) cut = cutAt(ys[choice]);
     if (cut === null) break;
     cuts.push(cut);
     from = cut.y;

@@ -14,7 +14,7 @@ const LEAST_CHILDREN = 4;
 const DOMINANT = 0.6;
 /** Usual width of a column in px, and width to height of what is folded. */
 const COLUMN_WIDTH = 700;
-const GOAL_RATIO = 1.5;
+const GOAL_RATIO = 1.8;
 /** A child higher than this many columns is folded itself. */
 const TOO_HIGH = 1.6;
 const ROUND = 500;
