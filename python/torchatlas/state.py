@@ -1,4 +1,7 @@
-"""Keep what a forward may change, and put it back: memory of leaves, their flags and gradients, random generators."""
+"""Keep what a forward may change, and put it back.
+
+These are the memory of leaves, their flags and gradients, attributes of modules, and random generators.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,9 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
+from torch import nn
 
+from torchatlas.attributes import Attributes
 from torchatlas.settings import set_thread_settings, thread_settings
 from torchatlas.tensors import storage_key
 
@@ -56,6 +61,7 @@ class Preserved:
         self._shapes: dict[int, tuple[torch.Tensor, Any]] = {}
         self._gradients: list[tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]] | None = None
         self._generators: dict[int, tuple[torch.Generator, torch.Tensor]] = {}
+        self._attributes: list[Attributes] = []
 
     def add_leaf(self, tensor: torch.Tensor) -> None:
         """Watch over one more leaf."""
@@ -64,6 +70,10 @@ class Preserved:
             key = storage_key(tensor)
             if key is not None:
                 self._keys.add(key)
+
+    def add_modules(self, modules: Iterable[nn.Module], bound: Iterable[nn.Module]) -> None:
+        """Watch over the attributes of modules: of the first what their containers hold, too."""
+        self._attributes.append(Attributes(modules, bound))
 
     def add_generator(self, generator: torch.Generator) -> torch.Tensor:
         """Watch over a generator given as argument; returns its state."""
@@ -114,6 +124,8 @@ class Preserved:
     def restore(self, *, keep_changes: bool = False) -> None:
         """Put everything back; with `keep_changes` only the thread's settings."""
         if not keep_changes:
+            for kept in self._attributes:
+                kept.restore()
             self._restore_tensors()
             set_random_states(self.random)
             for generator, state in self._generators.values():

@@ -28,6 +28,7 @@ from torchatlas.record import Call, Op, Record, Value
 from torchatlas.replace import replacement
 from torchatlas.replay import Replacement, Replay
 from torchatlas.settings import under
+from torchatlas.slicing import Moment, needed_ops
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart, walk
 from torchatlas.tracer import Tracer
@@ -82,8 +83,8 @@ def trace(
         past_errors: where the forward raises, run it again past the failure, with a result of the shape that the
             operation would have given, until all failures are found: `trace.graph.errors`. The first one is raised or
             kept.
-        keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them. By default
-            they are put back, so that a trace changes nothing.
+        keep_state_changes: leave parameters, buffers, attributes of modules, inputs and random generators as the
+            forward left them. By default they are put back, so that a trace changes nothing.
         stats: measure results while they are there: their statistics are then metrics of nodes and calls (`value_min`,
             `value_max`, `value_mean`, `value_std`, `value_zeros`, `value_nan`, `value_inf`), of the first where there
             are several.
@@ -242,7 +243,7 @@ class Trace:
         return found
 
     def values(self, names: str | Iterable[str], *, progress: bool = False) -> dict[str, Any]:
-        """Compute values of nodes and module calls, by replaying as much of the record as is needed.
+        """Compute values of nodes and module calls, by replaying only the operations that they are made by.
 
         Args:
             names: names of nodes or module calls; a call stands for what it returned, `name.in` for what it was given.
@@ -260,11 +261,11 @@ class Trace:
         stops: dict[int, list[tuple[Any, Value]]] = {}
         for name, (count, values) in found.items():
             stops.setdefault(count, []).extend(((name, position), value) for position, value in enumerate(values))
-        until = max(stops, default=0)
-        bar = Progress("operations", until) if progress else None
-        run = Replay(self.record, self._fed((), {}), [], _watch(None, bar))
+        needed = needed_ops(self.record, [Moment(value, count) for count, rows in stops.items() for _, value in rows])
+        bar = Progress("operations", len(needed)) if progress else None
+        run = Replay(self.record, self._fed((), {}), [], _watch(None, bar), needed)
         with bar or contextlib.nullcontext():
-            run.run(stops, until=until)
+            run.run(stops, until=max(stops, default=0))
         answers = {name: tuple(run.captured((name, i)) for i in range(len(rows))) for name, (_, rows) in found.items()}
         return {name: tensors[0] if len(tensors) == 1 else tensors for name, tensors in answers.items()}
 
@@ -538,6 +539,7 @@ class Trace:
         inputs = [tensor for _, tensor in walk((self._args, self._kwargs))]
         for leaf in (*record.owned.values(), *inputs):
             preserved.add_leaf(leaf)
+        preserved.add_modules(*Tracer(self._target).attributes)
         for value in self._leaf_values():
             tensor = value.tensor
             if tensor is not None and value.is_written:

@@ -25,6 +25,7 @@ from torch.nn.modules.lazy import LazyModuleMixin
 
 from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
+from torchatlas.attributes import are_restorable
 from torchatlas.functions import Function, Writes, plain_name
 from torchatlas.members import attribute_paths, named_modules, roots
 from torchatlas.modes import Functions, Gap, Watch, close_interrupted
@@ -80,12 +81,16 @@ class Tracer:
 
     Args:
         target: a module, a bound method of one, or any callable.
-        keep_state_changes: leave parameters, buffers, inputs and random generators as the forward left them, instead
-            of putting them back.
+        keep_state_changes: leave parameters, buffers, attributes of modules, inputs and random generators as the
+            forward left them, instead of putting them back.
         on_result: called after each operation with it and the tensors it gave, for looking into the run.
         on_return: called after each module call with it and what it returned.
         beyond: what to go on with where something raises; None lets everything raise.
         exchange: called after each operation with it and its result; gives what the caller is to get instead.
+
+    Attributes:
+        attributes: the modules whose attributes are to be kept: first those whose own forward may change them, then
+            torch's own without hooks, which do not change theirs, but others may.
     """
 
     def __init__(
@@ -119,6 +124,7 @@ class Tracer:
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
         self._held: list[Any] = []
         self._last_context: Context | None = None
+        self.attributes: tuple[list[nn.Module], list[nn.Module]] = [], []
         self.methods = self._survey()
         self._undo: list[Callable[[], None]] = []
         self._preserved: Preserved | None = None
@@ -128,15 +134,19 @@ class Tracer:
     def _survey(self) -> frozenset[tuple[type, str]]:
         """Learn the names of modules, parameters and buffers; returns the methods that are to be watched."""
         methods: set[tuple[type, str]] = set()
-        classes: set[type] = set()
         paths = self._paths
+        changing, bound = self.attributes
         for prefix, root in roots(self.model, self.target):
             for name, module in named_modules(root, prefix):
                 paths.setdefault(id(module), name)
                 cls = type(module)
-                if cls not in classes:
-                    classes.add(cls)
+                kind = self._kinds.get(cls)
+                if kind is None:
+                    kind = self._kind_of(cls)
                     methods.update(_watched_methods(cls))
+                if kind.is_restorable:
+                    rebinds = not kind.is_torch or module._forward_pre_hooks or module._forward_hooks
+                    (changing if rebinds else bound).append(module)
                 if module._parameters:
                     self._own("parameter", name, module._parameters)
                 if module._buffers:
@@ -147,7 +157,8 @@ class Tracer:
     def _kind_of(self, cls: type) -> _Kind:
         """The `_Kind` of a class; the answer is kept for this run."""
         is_torch = issubclass(cls, nn.Module) and cls.__module__.startswith("torch.nn.")
-        made = self._kinds[cls] = _Kind(cls.__name__, issubclass(cls, torch.jit.ScriptModule), is_torch)
+        is_script = issubclass(cls, torch.jit.ScriptModule)
+        made = self._kinds[cls] = _Kind(cls.__name__, is_script, is_torch, are_restorable(cls))
         return made
 
     def _own(self, kind: str, module: str, found: Mapping[str, torch.Tensor | None]) -> None:
@@ -199,6 +210,8 @@ class Tracer:
         self.record.context = self._settings()
         for tensor, *_ in self._owned.values():
             preserved.add_leaf(tensor)
+        if not self.keep_state_changes:
+            preserved.add_modules(*self.attributes)
         with torch._C.DisableTorchFunction():
             found = named_arguments(self.target, args, kwargs)
             for path, tensor in [row for name, arg in found for row in walk(arg, name)]:
@@ -812,6 +825,7 @@ class _Kind(NamedTuple):
     name: str
     is_script: bool
     is_torch: bool
+    is_restorable: bool
 
 
 def _asks_inplace(info: Function, args: Any, kwargs: Any) -> bool:

@@ -1,6 +1,7 @@
 """After a trace everything is as before, however it ended."""
 
 import contextlib
+import copy
 import gc
 import random
 import signal
@@ -8,6 +9,7 @@ import sys
 import threading
 import time
 import warnings
+from collections import deque
 
 import numpy as np
 import pytest
@@ -367,3 +369,65 @@ def _scripted_batch_norm(x, mean, var):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.jit.script(scripted)(x, mean, var)
+
+
+class Remembering(nn.Module):
+    """Changes its attributes in all the ways that Python offers."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+        self.calls = 0
+        self.cache = None
+        self.seen = []
+        self.table = {"a": 1}
+        self.recent = deque([1], maxlen=2)
+
+    def forward(self, x):
+        self.calls += 1
+        self.seen.append(x)
+        self.table["b"] = self.recent.append(2)
+        self.attention = x.softmax(-1)
+        if self.cache is None:
+            self.cache = self.linear(x)
+        if not hasattr(self, "head"):
+            self.head = nn.Linear(4, 4)
+        self.eval()
+        return self.head(self.cache) + x * self.calls
+
+
+def _held(model):
+    """Everything that the attributes of a model hold, by identity where it is no plain value."""
+    return [
+        (name, {key: id(part) for key, part in value.items()} if isinstance(value, dict) else copy.copy(value))
+        for module in model.modules()
+        for name, value in vars(module).items()
+    ]
+
+
+def test_attributes_of_modules_are_put_back():
+    model = Remembering()
+    before = _held(model)
+    trace = torchatlas.trace(model, torch.randn(2, 4))
+    assert _held(model) == before
+    assert trace.verify()
+    assert _held(model) == before
+    assert torchatlas.trace(model, torch.randn(2, 4)).adjacency == trace.adjacency
+
+
+def test_attributes_of_modules_are_kept_where_that_is_asked_for():
+    model = Remembering()
+    torchatlas.trace(model, torch.randn(2, 4), keep_state_changes=True)
+    assert (model.calls, len(model.seen), model.training, list(model.recent)) == (1, 1, False, [1, 2])
+    assert hasattr(model, "head")
+
+
+def test_what_a_hook_binds_is_put_back_and_what_a_lazy_module_became_stays():
+    normed = nn.utils.spectral_norm(nn.Linear(4, 4))
+    weight = normed.weight
+    torchatlas.trace(normed, torch.randn(2, 4))
+    assert normed.weight is weight
+    lazy = nn.Sequential(nn.LazyLinear(4))
+    torchatlas.trace(lazy, torch.randn(2, 4))
+    assert type(lazy[0]) is nn.Linear
+    assert not lazy[0]._forward_pre_hooks
