@@ -1,7 +1,8 @@
 /**
- * Builds the bundle into python/torchatlas/static/: `atlas.js` (one ES module: page and widget entries, layout worker as
- * text), `loader.js` (what each notebook view carries), `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of
- * what is bundled.
+ * Builds the bundles into python/torchatlas/static/: `atlas.js` (the view in a notebook, an ES module with the layout worker
+ * as text), `page.js` (the same for pages, a script that can stand in HTML), `loader.js` (what each notebook view carries),
+ * `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of what is
+ * bundled.
  */
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
@@ -104,6 +105,18 @@ function substitute(viz, workerText) {
 }
 
 /**
+ * A script inside HTML ends at the first end tag, and a comment in it would change what that is.
+ *
+ * @param {string} text
+ * @returns {string}
+ */
+function checkInline(text) {
+  const found = text.match(/<!--|<\/?script/i);
+  if (found) throw new Error(`page.js holds ${found[0]} and can't stand in a page`);
+  return text;
+}
+
+/**
  * @param {import("esbuild").Metafile[]} metafiles
  * @returns {string[]} names of the npm packages in the bundles, sorted
  */
@@ -146,8 +159,15 @@ async function main() {
   const workerText = /** @type {any} */ (worker.outputFiles)[0].text;
   const atlas = await build({
     ...shared,
-    entryPoints: [join(source, "atlas.js")],
+    entryPoints: [join(source, "widget.js")],
     format: "esm",
+    plugins: [substitute(viz, workerText)],
+  });
+  const page = await build({
+    ...shared,
+    entryPoints: [join(source, "page.js")],
+    format: "iife",
+    globalName: "torchatlas",
     plugins: [substitute(viz, workerText)],
   });
   const loader = await build({ ...shared, entryPoints: [join(source, "loader.js")], format: "esm" });
@@ -158,12 +178,13 @@ async function main() {
     globalName: "torchatlas",
     plugins: [substitute(viz, null)],
   });
-  const metafiles = [worker, atlas, headless].flatMap(({ metafile }) => metafile ?? []);
+  const metafiles = [worker, atlas, page, headless].flatMap(({ metafile }) => metafile ?? []);
   const notices = await Promise.all(bundledPackages(metafiles).map(noticeOf));
   const line = `\n\n${"-".repeat(80)}\n\n`;
   await mkdir(target, { recursive: true });
   await Promise.all([
     writeFile(join(target, "atlas.js"), /** @type {any} */ (atlas.outputFiles)[0].contents),
+    writeFile(join(target, "page.js"), checkInline(/** @type {any} */ (page.outputFiles)[0].text)),
     writeFile(join(target, "loader.js"), /** @type {any} */ (loader.outputFiles)[0].contents),
     writeFile(join(target, "headless.js"), /** @type {any} */ (headless.outputFiles)[0].contents),
     writeFile(join(target, "viz.wasm"), viz.wasm),

@@ -25,7 +25,7 @@
  *
  * @typedef {{name: "viz"|"simple", solve: (problem: Problem) => Solution}} Engine
  * @typedef {Map<string, {id: number, layout: ScopeLayout}>} Memo by structure, one per engine
- * @typedef {import("./engine/client.js").Wasm} Wasm
+ * @typedef {import("./engine/client.js").WasmSource} WasmSource
  * @typedef {Object} Layouter
  * @property {(graph: Graph, visible: VisibleGraph) => Promise<Scene | null>} layout
  * @property {() => Promise<"viz"|"simple">} ready starts the engine for hard scopes, else started when first needed; says
@@ -71,7 +71,7 @@ export function layoutSync(graph, visible, engine, memo = createMemo()) {
 }
 
 /**
- * @param {{wasm?: Wasm | null, workerFactory?: (() => Worker) | null}} options wasm: the bytes of
+ * @param {{wasm?: WasmSource | null, workerFactory?: (() => Worker) | null}} options wasm: the bytes of
  *   Graphviz; without them the simple engine draws. workerFactory: null to stay on this thread
  * @returns {Layouter}
  */

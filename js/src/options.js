@@ -20,7 +20,7 @@
  * @property {string} colourBy id of a mode of colours.js
  * @property {boolean} isPage the view is the page: no border
  * @property {boolean} useWorker
- * @property {import("./layout.js").Wasm | Promise<Uint8Array> | null} wasm Graphviz; null lays out in plain JavaScript
+ * @property {import("./layout.js").WasmSource | null} wasm Graphviz; null lays out in plain JavaScript
  * @property {import("./values.js").Ask | null} values asks the kernel; null without one
  * @property {(names: string[]) => void} onSelect
  * @property {(names: string[]) => void} onOpen names of the open calls

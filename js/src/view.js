@@ -79,16 +79,6 @@ function showBroken(host, title, lines) {
   return { update: () => undefined, destroy: () => host.remove(), atlas };
 }
 
-/**
- * Graphviz may still be on its way. Where it does not arrive the layout does without.
- *
- * @param {Options} options
- */
-async function layouterOf({ wasm, useWorker }) {
-  const bytes = await Promise.resolve(wasm).catch(() => null);
-  return createLayouter(useWorker ? { wasm: bytes } : { wasm: bytes, workerFactory: null });
-}
-
 /** Safari has no idle callbacks. @type {(document: Document, work: () => void) => void} */
 function whenIdle({ defaultView }, work) {
   if (defaultView?.requestIdleCallback) defaultView.requestIdleCallback(work, { timeout: IDLE_LIMIT_MS });
@@ -127,7 +117,9 @@ export class View {
     this.version = 0;
     /** @type {Promise<void>} */
     this.pending = Promise.resolve();
-    this.layouter = layouterOf(options);
+    this.layouter = createLayouter(
+      options.useWorker ? { wasm: options.wasm } : { wasm: options.wasm, workerFactory: null },
+    );
     this.isReady = false;
     this.isOutlineDue = false;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -172,8 +164,7 @@ export class View {
   #startEngine() {
     const start = () => {
       if (this.signal.aborted) return;
-      const started = this.layouter.then((layouter) => layouter.ready());
-      this.run(started.then((name) => void (this.host.dataset.engine = name)));
+      this.run(this.layouter.ready().then((name) => void (this.host.dataset.engine = name)));
     };
     // Not at the first moment of rest, which may lie before the picture is on the screen.
     setTimeout(() => whenIdle(this.document, start), ENGINE_DELAY_MS);
@@ -232,8 +223,7 @@ export class View {
   async #lay(version, state, show) {
     const visible = visibleGraph(this.graph, state);
     const timer = setTimeout(() => (this.parts.busy.hidden = false), PATIENCE_MS);
-    const layouter = await this.layouter;
-    const scene = await layouter.layout(this.graph, visible).finally(() => clearTimeout(timer));
+    const scene = await this.layouter.layout(this.graph, visible).finally(() => clearTimeout(timer));
     if (this.signal.aborted) return;
     if (version !== this.version || scene === null) return this.pending;
     this.parts.busy.hidden = true;
@@ -564,7 +554,7 @@ export class View {
 
   destroy() {
     this.controller.abort();
-    this.layouter.then((layouter) => layouter.destroy());
+    this.layouter.destroy();
     this.host.remove();
   }
 

@@ -16,12 +16,14 @@ import { askKernel } from "./kernel.js";
 import { unpack } from "./packed.js";
 import { mount } from "./view.js";
 
+export default { render };
+
 /**
  * @param {{model: Model, el: HTMLElement, wasm: Uint8Array}} context wasm: Graphviz; the same object for all views of a page,
  *   so that they share a worker
  * @returns {Promise<() => void>} ends the view
  */
-export async function render({ model, el, wasm }) {
+async function render({ model, el, wasm }) {
   const packed = /** @type {DataView<ArrayBuffer>} */ (model.get("_document"));
   const bytes = new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength);
   const source = JSON.parse(new TextDecoder().decode(await unpack(bytes)));

@@ -9,13 +9,14 @@ from pathlib import Path
 _PACKAGE = Path(__file__).parent
 
 
-def script() -> str:
-    """The bundle, one ES module.
+@functools.cache
+def page_script() -> str:
+    """The view of pages: a script that puts `torchatlas` on the window and can stand in HTML as it is.
 
     Raises:
         FileNotFoundError: the bundle was not built.
     """
-    return _static("atlas.js").decode("utf-8")
+    return _static("page.js").decode("utf-8")
 
 
 @functools.cache
@@ -30,7 +31,7 @@ def loader() -> str:
 
 @functools.cache
 def packed_script() -> bytes:
-    """The bundle, gzip; equal bytes for equal content."""
+    """The view in notebooks, an ES module, gzip; equal bytes for equal content."""
     return gzip.compress(_static("atlas.js"), mtime=0)
 
 

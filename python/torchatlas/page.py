@@ -32,7 +32,7 @@ def render(graph: Graph, options: ViewOptions | None = None) -> str:
     """
     values = {
         "document": _base64(gzip.compress(schema.to_json(graph).encode("ascii"), mtime=0)),
-        "bundle": _base64(bundle.packed_script()),
+        "bundle": bundle.page_script(),
         "wasm": _base64(bundle.packed_wasm()),
         "options": schema.dumps((options or ViewOptions()).to_wire()).replace("<", "\\u003c"),
     }

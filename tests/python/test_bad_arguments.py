@@ -148,6 +148,6 @@ def test_failure_while_writing_leaves_the_old_file_and_no_other(
 
 def test_page_without_the_built_view_says_how_to_build_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torchatlas.bundle._PACKAGE", tmp_path)
-    monkeypatch.setattr("torchatlas.bundle.packed_script", page.bundle.packed_script.__wrapped__)
-    with pytest.raises(FileNotFoundError, match=r"atlas\.js is missing.*pip install"):
+    monkeypatch.setattr("torchatlas.bundle.page_script", page.bundle.page_script.__wrapped__)
+    with pytest.raises(FileNotFoundError, match=r"page\.js is missing.*pip install"):
         page.render(graphs.perceptron())

@@ -95,6 +95,7 @@ def test_wheel_holds_the_view_and_the_licences(wheel: Path) -> None:
     names = set(zipfile.ZipFile(wheel).namelist())
     for name in (
         "static/atlas.js",
+        "static/page.js",
         "static/viz.wasm",
         "static/THIRD_PARTY_NOTICES.txt",
         "templates/page.html",

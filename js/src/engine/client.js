@@ -4,6 +4,7 @@
  * it is due to the problem.
  *
  * @typedef {Uint8Array | ArrayBuffer | import("../packed.js").Packed} Wasm the bytes of Graphviz
+ * @typedef {Wasm | Promise<Wasm | null>} WasmSource may still be on its way, or not come at all
  * @typedef {import("./ranks.js").Problem} Problem
  * @typedef {import("./ranks.js").Solution} Solution
  * @typedef {{isReady: () => Promise<boolean>, solve: (problems: Problem[]) => Promise<(Solution | null)[]>,
@@ -26,7 +27,7 @@ const SOLVE_LIMIT_MS = 6000;
 const SOLVE_LIMIT_EACH_MS = 1500;
 
 /**
- * @param {{wasm: Wasm | null, workerFactory?: (() => Worker) | null}} options
+ * @param {{wasm: WasmSource | null, workerFactory?: (() => Worker) | null}} options
  * @returns {Solver}
  */
 export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
@@ -34,11 +35,7 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
   /** @type {Promise<import("./viz.js").VizEngine | null> | null} */
   let here = null;
   const engineHere = () => {
-    here ??= wasm
-      ? unpacked(wasm)
-          .then(createVizEngine)
-          .catch(() => null)
-      : Promise.resolve(null);
+    here ??= engineFrom(wasm).catch(() => null);
     return here;
   };
   /** @returns {Promise<"viz"|"simple">} */
@@ -69,6 +66,12 @@ export function createSolver({ wasm, workerFactory = blobWorkerFactory() }) {
   };
 }
 
+/** @type {(wasm: WasmSource | null) => Promise<import("./viz.js").VizEngine | null>} */
+async function engineFrom(wasm) {
+  const given = await wasm;
+  return given ? createVizEngine(await unpacked(given)) : null;
+}
+
 /** @type {(start: Promise<"viz"|"simple">) => Promise<"viz"|"simple">} */
 function withinPatience(start) {
   return new Promise((resolve) => {
@@ -86,7 +89,7 @@ const sharedSolvers = new WeakMap();
 /**
  * Views that were given the same bytes share a worker: a notebook may hold many views.
  *
- * @param {Wasm} wasm
+ * @param {WasmSource} wasm
  * @param {() => Worker} factory
  * @returns {WorkerSolver}
  */
@@ -127,7 +130,7 @@ function blobWorkerFactory() {
 }
 
 /**
- * @param {Wasm} wasm
+ * @param {WasmSource} wasm
  * @param {() => Worker} factory
  * @returns {WorkerSolver}
  */
@@ -173,7 +176,9 @@ function createWorkerSolver(wasm, factory) {
       waiting.delete(data.id);
     };
     worker.onerror = stop;
-    const hasStarted = (await ask({ wasm }, START_LIMIT_MS)) === true;
+    // The worker reads its code while Graphviz may still be on its way.
+    const given = await Promise.resolve(wasm).catch(() => null);
+    const hasStarted = given !== null && (await ask({ wasm: given }, START_LIMIT_MS)) === true;
     if (!hasStarted) stop();
     return hasStarted;
   };
