@@ -14,7 +14,7 @@ import pytest
 from conftest import READY_MS, watched
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from torchatlas import export, schema
+from torchatlas import bundle, export, schema
 from torchatlas.options import ViewOptions
 
 ROOT = Path(__file__).parents[2]
@@ -523,16 +523,14 @@ def test_reduced_motion_is_respected(browser: Browser, saved: Callable[..., str]
 
 # Gives `make`, which puts the view of a notebook cell at the end of the page, with a model that no kernel shares.
 NOTEBOOK = """
-    const bytesOf = (name) => {
-        const text = document.querySelector(`[data-torchatlas="${name}"]`).textContent.trim();
-        return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-    };
-    const unpack = async (name) => {
-        const stream = new Blob([bytesOf(name)]).stream().pipeThrough(new DecompressionStream("gzip"));
+    const bytesFrom = (text) => Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+    const bytesOf = (name) => bytesFrom(document.querySelector(`[data-torchatlas="${name}"]`).textContent.trim());
+    const unpack = async (bytes) => {
+        const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
         return new Uint8Array(await new Response(stream).arrayBuffer());
     };
-    const script = new Blob([await unpack("bundle")], { type: "text/javascript" });
-    const wasm = await unpack("wasm");
+    const script = new Blob([await unpack(bytesFrom("BUNDLE"))], { type: "text/javascript" });
+    const wasm = await unpack(bytesOf("wasm"));
     const { render } = (await import(URL.createObjectURL(script))).default;
     const make = async () => {
         const values = {
@@ -559,7 +557,7 @@ NOTEBOOK = """
         await host.atlas.ready;
         return { values, host, destroy, place };
     };
-"""
+""".replace("BUNDLE", base64.b64encode(bundle.packed_script()).decode())
 TWO_VIEWS = f"""async () => {{
     {NOTEBOOK}
     const views = [await make(), await make()];
