@@ -140,6 +140,35 @@ test("a tensor read far away by many runs in a gutter, except to the nearest rea
   }
 });
 
+test("a gutter lies beside what it passes, not beside the widest of all", () => {
+  /** @type {[number, number, number?][]} */
+  const chain = Array.from({ length: 9 }, (_, at) => [at, at + 1]);
+  const mask = [2, 4, 6, 8].map((head) => /** @type {[number, number, number]} */ ([0, head, 50]));
+  const task = taskOf(10, [...chain, ...mask]);
+  const { layout } = layoutOf({
+    ...task,
+    blocks: task.blocks.map((block, at) => (at === 9 ? { ...block, width: 900 } : block)),
+  });
+  for (const { points } of layout.lines.slice(10)) {
+    const out = points.filter((_, i) => i % 2 === 0).map((x) => Math.abs(x - (layout.xs[0] + 40)));
+    assert.ok(Math.max(...out) < 100, String(Math.max(...out)));
+  }
+});
+
+test("beside a high child, what is only read stands at its foot and what only reads at its head", () => {
+  const task = taskOf(5, [
+    [0, 1],
+    [1, 2],
+    [3, 2],
+    [0, 4],
+  ]);
+  const high = { ...task, blocks: task.blocks.map((block, at) => (at === 1 ? { ...block, height: 400 } : block)) };
+  const { layout } = layoutOf(high);
+  const [top, bottom] = [layout.ys[1], layout.ys[1] + 400];
+  assert.equal(layout.ys[3] + task.blocks[3].height, bottom);
+  assert.equal(layout.ys[4], top);
+});
+
 test("an edge that closes a cycle is drawn around", () => {
   const { layout, railOf } = layoutOf(
     taskOf(3, [

@@ -107,6 +107,28 @@ test("a line that is cut still joins the blocks that it joined", () => {
   });
 });
 
+test("a line that turns above the first block of a column comes in where it turns to", () => {
+  const { task, layout, bottoms } = strip(24);
+  const folds = [...foldColumns(task, layout, bottoms).xs];
+  const head = folds.findIndex((x) => x > folds[0]);
+  // A line far out that passes the block before the cut and turns in above the one behind it.
+  const [y0, y1, y2] = [bottoms[head - 2], bottoms[head - 1], layout.ys[head]];
+  const points = [74, y0, 900, y0, 900, y0, 900, y0 + 20, 900, y0 + 40, 900, y1 - 40, 900, y1];
+  points.push(900, y1 + 20, 74, y2 - 20, 74, y2);
+  const edge = { ...task.edges[0], tail: head - 2, head, tensor: 99 };
+  const lines = [...layout.lines, { points, isRail: false }];
+  const far = { ...layout, lines, labels: [...layout.labels, null], width: 948 };
+  const folded = foldColumns({ ...task, edges: [...task.edges, edge] }, far, bottoms);
+  const column = folded.xs[head];
+  const { points: drawn } = folded.lines[lines.length - 1];
+  assert.ok(column > folded.xs[0]);
+  assert.ok(Math.abs(drawn[drawn.length - 2] - (column + 50)) < 0.01);
+  assert.ok(
+    drawn.every((value, i) => i % 2 === 1 || value <= column + 100),
+    "nothing runs out to the right of it",
+  );
+});
+
 test("a short strip, and one that may not be folded, stay as they are", () => {
   const short = strip(4);
   assert.equal(foldColumns(short.task, short.layout, short.bottoms), short.layout);

@@ -61,6 +61,8 @@ import { straighten } from "./straighten.js";
 /** Engines get no child higher than this: what is inside a child doesn't matter to its order. */
 const PROXY_HEIGHT = 60;
 const PORT_WIDTH = 10;
+/** Room in a band, in px, from which on it matters where in it a child stands. */
+const TALL_ROOM = 60;
 /** How much straightness matters: to the next rank along the main line, else, or where a line starts or ends; 1 for others. */
 const WEIGHTS = { main: 12, near: 8, deadEnd: 4 };
 
@@ -135,16 +137,19 @@ export function arrange(task, solved, railOf, kept) {
     end >= 0 ? end : blocks.length + ~end + (isTail ? 0 : ins);
   const ends = plainEnds(task, solved, nodeOf);
   const bends = straighten(task, solved, given, ends, nodeOf);
-  const extent = blockExtent(task, solved, bends);
-  const lanes = railLanes(task, solved.ranks, railOf, nodeOf, (node) => solved.xs[node], extent);
+  const extents = rankExtents(task, solved, bends, (at) => solved.ranks[nodeOf(edges[at].tail, true)]);
+  const extent = extents.reduce(union);
+  const lanes = railLanes(task, solved.ranks, railOf, nodeOf, (node) => solved.xs[node], extents);
   const { tailX, headX } = spreadAttachments(task, ends, solved, bends, lanes);
   const solution = settlePorts(task, solved, { bends, tailX, headX });
   const content = { left: Math.min(extent.left, lanes.left), right: Math.max(extent.right, lanes.right) };
   const border = borderOf(task, solution, content);
   const rows = stackRows({ task, solution, bends, lanes, tailX, headX, nodeOf, border });
+  const places = bandPlaces(task);
   const blockTops = blocks.map((block, at) => {
     const rank = solution.ranks[at];
-    return rows.tops[rank] + (rows.bottoms[rank] - rows.tops[rank] - block.height) / 2;
+    const room = rows.bottoms[rank] - rows.tops[rank] - block.height;
+    return rows.tops[rank] + room * (room > TALL_ROOM ? places[at] : 0.5);
   });
   const pen = new Pen(blocks, blockTops, solution, rows, nodeOf);
   const lines = edges.map((edge, at) => {
@@ -156,22 +161,32 @@ export function arrange(task, solved, railOf, kept) {
   return foldColumns(task, strip, rows.bottoms);
 }
 
-/** @type {(task: ScopeTask, solution: Solution, bends: number[][]) => {left: number, right: number}} */
-function blockExtent(task, solution, bends) {
-  let left = Infinity;
-  let right = -Infinity;
-  task.blocks.forEach((block, node) => {
-    left = Math.min(left, solution.xs[node] - block.width / 2);
-    right = Math.max(right, solution.xs[node] + block.width / 2);
-  });
-  for (const xs of bends) {
-    for (const x of xs) {
-      left = Math.min(left, x);
-      right = Math.max(right, x);
-    }
-  }
-  return left > right ? { left: 0, right: 0 } : { left, right };
+/** @type {(task: ScopeTask) => number[]} per block: where in its band it stands, 0 at the top; what starts or ends a line keeps it short */
+function bandPlaces({ blocks, edges }) {
+  const isRead = new Set(edges.map(({ tail }) => tail));
+  const isFed = new Set(edges.map(({ head }) => head));
+  return blocks.map((_, at) => (isRead.has(at) === isFed.has(at) ? 0.5 : isRead.has(at) ? 1 : 0));
 }
+
+/** @typedef {import("./rails.js").Extent} Extent */
+
+/** @type {(task: ScopeTask, solution: Solution, bends: number[][], firstRank: (edge: number) => number) => Extent[]} per rank */
+function rankExtents(task, { xs, ranks }, bends, firstRank) {
+  const nothing = { left: Infinity, right: -Infinity };
+  const count = ranks.reduce((most, rank) => Math.max(most, rank + 1), 1);
+  const extents = Array.from({ length: count }, () => nothing);
+  const add = (/** @type {number} */ rank, /** @type {number} */ left, /** @type {number} */ right) =>
+    (extents[rank] = union(extents[rank], { left, right }));
+  task.blocks.forEach(({ width }, node) => add(ranks[node], xs[node] - width / 2, xs[node] + width / 2));
+  bends.forEach((line, at) => line.forEach((x, i) => add(firstRank(at) + i + 1, x, x)));
+  const whole = extents.reduce(union);
+  if (whole.left > whole.right) return extents.map(() => ({ left: 0, right: 0 }));
+  const middle = (whole.left + whole.right) / 2;
+  return extents.map((extent) => (extent.left > extent.right ? { left: middle, right: middle } : extent));
+}
+
+/** @type {(a: Extent, b: Extent) => Extent} */
+const union = (a, b) => ({ left: Math.min(a.left, b.left), right: Math.max(a.right, b.right) });
 
 /**
  * @param {{task: ScopeTask, solution: Solution, lines: Line[], labels: ({x: number, y: number} | null)[],

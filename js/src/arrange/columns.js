@@ -9,6 +9,7 @@
  * @typedef {Object} Column
  * @property {number} from y of its upper cut; -Infinity for the first
  * @property {number} to y of its lower cut; Infinity for the last
+ * @property {number} firstTop y of its uppermost block
  * @property {number} left
  * @property {number} right
  * @property {number} dx what moves it into place
@@ -166,22 +167,23 @@ function placeColumns(task, layout, cuts) {
   const columns = [];
   for (let at = 0; at + 1 < edges.length; at += 1) {
     const [from, to] = [edges[at], edges[at + 1]];
-    const { left, right } = extentOf(task, layout, from, to);
+    const firstTop = layout.ys.reduce((least, y) => (y >= from && y < least ? y : least), Infinity);
+    const { left, right } = extentOf(task, layout, from, to, firstTop);
     if (at === 0) {
-      columns.push({ from, to, left, right, dx: 0, dy: 0 });
+      columns.push({ from, to, firstTop, left, right, dx: 0, dy: 0 });
       continue;
     }
     const before = columns[at - 1];
     const lines = cuts[at - 1].xs.length;
     const dx = before.right + before.dx + CHANNEL + STEP * lines + TURN - left;
     const dy = task.headerHeight + TURN + PADDING + STEP * lines - from;
-    columns.push({ from, to, left, right, dx, dy });
+    columns.push({ from, to, firstTop, left, right, dx, dy });
   }
   return columns;
 }
 
-/** @type {(task: ScopeTask, layout: ScopeLayout, from: number, to: number) => {left: number, right: number}} */
-function extentOf({ blocks, edges }, { xs, ys, lines, labels }, from, to) {
+/** @type {(task: ScopeTask, layout: ScopeLayout, from: number, to: number, firstTop: number) => {left: number, right: number}} */
+function extentOf({ blocks, edges }, { xs, ys, lines, labels }, from, to, firstTop) {
   let left = Infinity;
   let right = -Infinity;
   const add = (/** @type {number} */ y, /** @type {number} */ x0, /** @type {number} */ x1) => {
@@ -193,7 +195,8 @@ function extentOf({ blocks, edges }, { xs, ys, lines, labels }, from, to) {
   labels.forEach((label, at) => label && add(label.y, label.x, label.x + edges[at].labelWidth));
   for (const { points } of lines) {
     for (let i = 0; i + 7 < points.length; i += 6) {
-      if (Math.min(points[i + 1], points[i + 7]) >= to || Math.max(points[i + 1], points[i + 7]) <= from) continue;
+      const [top, bottom] = [Math.min(points[i + 1], points[i + 7]), Math.max(points[i + 1], points[i + 7])];
+      if (top >= to || bottom <= from || (top >= from && bottom <= firstTop)) continue;
       const [x0, x1] = [points[i], points[i + 6]];
       left = Math.min(left, x0, x1);
       right = Math.max(right, x0, x1);
@@ -211,13 +214,39 @@ function foldLine(points, columns, cuts) {
   const start = columns[Math.min(column, first)];
   column = Math.min(column, first);
   const result = [points[0] + start.dx, points[1] + start.dy];
-  for (const piece of pieces) {
-    const next = columnOf(piece, columns);
-    for (; column < next; column += 1) result.push(...connector(piece[0], columns, cuts, column));
-    const { dx, dy } = columns[next];
+  const add = (/** @type {number[]} */ piece, /** @type {Column} */ { dx, dy }) => {
     for (let i = 2; i < piece.length; i += 2) result.push(piece[i] + dx, piece[i + 1] + dy);
+  };
+  for (let at = 0; at < pieces.length; at += 1) {
+    const next = columnOf(pieces[at], columns);
+    const above = pieces.slice(at, at + enteringPieces(pieces.slice(at), columns[next]));
+    if (column >= next || above.length === 0) {
+      for (; column < next; column += 1) result.push(...connector(pieces[at][0], columns, cuts, column, pieces[at][0]));
+      add(pieces[at], columns[next]);
+      continue;
+    }
+    // What turns above the first block comes in where it turns to.
+    const [x, y] = above[above.length - 1].slice(-2);
+    for (; column < next; column += 1) {
+      const endX = column + 1 === next ? x : pieces[at][0];
+      result.push(...connector(pieces[at][0], columns, cuts, column, endX));
+    }
+    add(straight(x, cuts[next - 1].y, y), columns[next]);
+    at += above.length - 1;
   }
   return result;
+}
+
+/** @type {(pieces: number[][], column: Column) => number} how many of them, from the first on, lie above the first block of the column */
+function enteringPieces(pieces, { firstTop }) {
+  const count = pieces.findIndex((piece) => piece[piece.length - 1] > firstTop);
+  return count < 0 ? pieces.length : count;
+}
+
+/** @type {(x: number, from: number, to: number) => number[]} a cubic */
+function straight(x, from, to) {
+  const third = (to - from) / 3;
+  return [x, from, x, from + third, x, to - third, x, to];
 }
 
 /** @type {(piece: number[], columns: Column[]) => number} the column that the middle of the piece lies in */
@@ -238,11 +267,7 @@ function splitAtCuts(points, cuts) {
       continue;
     }
     const stops = [top, ...inside.map(({ y }) => y), bottom];
-    for (let at = 1; at < stops.length; at += 1) {
-      const [from, to] = [stops[at - 1], stops[at]];
-      const third = (to - from) / 3;
-      pieces.push([x, from, x, from + third, x, to - third, x, to]);
-    }
+    for (let at = 1; at < stops.length; at += 1) pieces.push(straight(x, stops[at - 1], stops[at]));
   }
   return pieces;
 }
@@ -254,9 +279,10 @@ function splitAtCuts(points, cuts) {
  * @param {Column[]} columns
  * @param {Cut[]} cuts
  * @param {number} at number of the cut
+ * @param {number} toX where it comes in, as x before folding
  * @returns {number[]} control points and ends
  */
-function connector(x, columns, cuts, at) {
+function connector(x, columns, cuts, at, toX) {
   const { y, xs } = cuts[at];
   const [before, after] = [columns[at], columns[at + 1]];
   const fromLeft = Math.max(0, xs.indexOf(roundX(x)));
@@ -264,7 +290,7 @@ function connector(x, columns, cuts, at) {
   const low = y + before.dy + TURN + STEP * fromRight;
   const lane = before.right + before.dx + CHANNEL / 2 + STEP * fromRight;
   const high = y + after.dy - TURN - STEP * fromLeft;
-  const [startX, endX] = [x + before.dx, x + after.dx];
+  const [startX, endX] = [x + before.dx, toX + after.dx];
   const corners = [startX, y + before.dy, startX, low, lane, low, lane, high, endX, high, endX, y + after.dy];
   return roundCorners(corners).slice(2);
 }

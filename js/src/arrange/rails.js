@@ -7,6 +7,7 @@
  * @typedef {import("./arrange.js").ScopeTask} ScopeTask
  *
  * @typedef {{x: number, leave: number, arrive: number}} Lane leave: px below the tail's band, arrive: px above the head's
+ * @typedef {{left: number, right: number}} Extent
  * @typedef {Object} Lanes
  * @property {(Lane | null)[]} byEdge
  * @property {number[]} leaving per rank: rails that turn in the gap below it
@@ -63,10 +64,10 @@ export function chooseRails(problem, edges, ranks, isReversed) {
  * @param {boolean[]} isRail
  * @param {(end: number, isTail: boolean) => number} nodeOf
  * @param {(node: number) => number} xOf
- * @param {{left: number, right: number}} extent of what the gutters run beside
+ * @param {Extent[]} extents per rank: of what the gutters run beside
  * @returns {Lanes}
  */
-export function railLanes(task, ranks, isRail, nodeOf, xOf, extent) {
+export function railLanes(task, ranks, isRail, nodeOf, xOf, extents) {
   const count = ranks.reduce((most, rank) => Math.max(most, rank + 1), 0);
   /** @type {Lanes} */
   const lanes = {
@@ -76,18 +77,22 @@ export function railLanes(task, ranks, isRail, nodeOf, xOf, extent) {
     left: Infinity,
     right: -Infinity,
   };
-  const middle = (extent.left + extent.right) / 2;
+  const middle =
+    (extents.reduce((least, { left }) => Math.min(least, left), Infinity) +
+      extents.reduce((most, { right }) => Math.max(most, right), -Infinity)) /
+    2;
   const ends = task.edges.map((edge) => ({ tail: nodeOf(edge.tail, true), head: nodeOf(edge.head, false) }));
-  /** @type {{left: number[], right: number[]}} per side and lane: the last rank that it is taken on */
-  const taken = { left: [], right: [] };
+  const free = {
+    left: extents.map(({ left }) => left - LANE_MARGIN),
+    right: extents.map(({ right }) => right + LANE_MARGIN),
+  };
   for (const { edges, first, last } of railGroups(task, ranks, isRail, nodeOf)) {
     const side =
       edges.reduce((sum, at) => sum + xOf(ends[at].tail) + xOf(ends[at].head) - 2 * middle, 0) > 0 ? "right" : "left";
-    let lane = taken[side].findIndex((end) => end < first);
-    if (lane < 0) lane = taken[side].length;
-    taken[side][lane] = last;
-    const offset = LANE_MARGIN + lane * LANE_STEP;
-    const x = side === "left" ? extent.left - offset : extent.right + offset;
+    // It leaves below the first and arrives above the last; only one that goes back up passes these too.
+    const isBack = edges.some((at) => ranks[ends[at].tail] >= ranks[ends[at].head]);
+    const inset = isBack || last - first < 2 ? 0 : 1;
+    const x = takeLane(free[side], side, first, last, inset);
     // All edges of a group turn at the same height where they leave or reach the end that they share.
     const leave = heightsAt(
       lanes.leaving,
@@ -104,6 +109,24 @@ export function railLanes(task, ranks, isRail, nodeOf, xOf, extent) {
     lanes.right = Math.max(lanes.right, x);
   }
   return lanes;
+}
+
+/**
+ * A lane beside all that it passes, no further out.
+ *
+ * @param {number[]} free per rank: the innermost x that is free; moves outwards
+ * @param {"left" | "right"} side
+ * @param {number} first rank
+ * @param {number} last
+ * @param {0 | 1} inset ranks at each end that it does not pass
+ * @returns {number} x
+ */
+function takeLane(free, side, first, last, inset) {
+  const sign = side === "left" ? -1 : 1;
+  let x = -Infinity;
+  for (let rank = first + inset; rank <= last - inset; rank += 1) x = Math.max(x, sign * free[rank]);
+  for (let rank = first; rank <= last; rank += 1) free[rank] = sign * Math.max(sign * free[rank], x + LANE_STEP);
+  return sign * x;
 }
 
 /** @type {(used: number[], ranks: number[], first: number) => number[]} per rank given: px from the band; counts them in `used` */
