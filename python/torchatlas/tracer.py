@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 import torch.autograd.forward_ad as forward_ad
 from torch import nn
-from torch._C._functorch import peek_interpreter_stack
+from torch._C._functorch import is_functorch_wrapped_tensor, peek_interpreter_stack
 from torch.nn.modules.lazy import LazyModuleMixin
 
 from torchatlas import patches
@@ -123,6 +123,7 @@ class Tracer:
         self._kinds: dict[type, _Kind] = {}
         self._by_storage: dict[int, list[tuple[Value, Geometry | None]]] | None = None
         self._held: list[Any] = []
+        self._met_wrapped = False
         self._last_context: Context | None = None
         self.attributes: tuple[list[nn.Module], list[nn.Module]] = [], []
         self.methods = self._survey()
@@ -295,6 +296,8 @@ class Tracer:
         else:
             with torch._C.DisableTorchFunctionSubclass():
                 describe_tensor(value, tensor)
+                if tensor.is_nested:  # jagged ones have a size that is no number
+                    value.shape = None
         self._values[id(tensor)] = value
         if self._by_storage is not None:
             self._index(value, tensor)
@@ -312,6 +315,7 @@ class Tracer:
         owned = self._owned.get(id(tensor))
         if owned is not None:
             return self._adopt(self._leaf(owned[1], owned[2], tensor), tensor)
+        self._met_wrapped = self._met_wrapped or is_functorch_wrapped_tensor(tensor)
         key = storage_key(tensor)
         if self._by_storage is None:
             self._index_all()
@@ -401,6 +405,7 @@ class Tracer:
             tensors: list[Any] = []
             reads, values = op.reads, self._values
             packed = []
+            self._met_wrapped = False
             for arg in args:  # the commonest kinds are handled here: a call of `_pack` for each would cost a tenth
                 cls = type(arg)
                 if cls is _Tensor or cls is _Parameter:
@@ -415,6 +420,8 @@ class Tracer:
             op.args = tuple(packed)
             if kwargs:
                 op.kwargs = {key: self._pack(arg, reads, tensors) for key, arg in kwargs.items()}
+            if self._met_wrapped and level == "function":  # of a transform that is over: `torch.func.vjp` gives such
+                return self._below(func, args, kwargs)
             if record.writes and tensors:
                 op.memory = self._memory_of(tensors, reads)
             op.place = call.place if call.is_torch else place(1, _CALLING) or call.place
@@ -442,6 +449,14 @@ class Tracer:
                 _dispatch_push(popped)
             self.busy -= 1
         return out
+
+    def _below(self, func: Any, args: Any, kwargs: Any) -> Any:
+        """Run a function on wrapped tensors, for the dispatch level to record, which sees plain ones."""
+        busy, self.busy = self.busy, 0
+        try:
+            return func(*args, **kwargs)
+        finally:
+            self.busy = busy
 
     def _failed(self, op: Op, error: BaseException) -> Any:
         """Note an operation that raised; returns what to go on with, `NOTHING` to let it raise."""

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
-from torch.func import functional_call, grad, jvp, vmap
+from torch.func import functional_call, grad, jvp, vjp, vmap
 from torch.nn.utils import parametrizations
 from torch.utils.checkpoint import checkpoint
 
@@ -288,6 +288,10 @@ CASES = {
     "sdpa kernel": lambda: Module(kernel_choice),
     "autograd Function": lambda: Module(lambda self, x: Scale.apply(x, 3.0) + 1),
     "bound apply": lambda: Module(lambda self, x, apply=Scale.apply: apply(x, 3.0) + 1),
+    "vjp": lambda: Module(lambda self, x: vjp(torch.sin, x)[1](x)[0] + x),
+    "module in vmap, then vjp": lambda: Module(
+        lambda self, x: vjp(torch.cos, vmap(self.inner)(x))[1](x)[0], inner=nn.ReLU()
+    ),
     "writing Function": lambda: Module(lambda self, x: Counts.apply(x, self.counter)[0] * 2, counter=torch.zeros(4)),
     "scripted function": lambda: Module(lambda self, x, f=make_scripted(relu_and_add): f(x, x) + 1),
     "scripted module": lambda: Module(lambda self, x: self.part(x) * 2, part=make_scripted(net())),
