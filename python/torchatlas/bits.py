@@ -29,4 +29,6 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     plain = tensor.detach()
     plain = plain.int_repr() if plain.is_quantized else plain
     plain = plain.to_dense() if plain.layout is not torch.strided else plain
-    return plain.resolve_conj().resolve_neg().contiguous().reshape(-1).view(torch.uint8)
+    flat = plain.resolve_conj().resolve_neg().contiguous()
+    # A tensor of one element is contiguous with any strides, and `reshape` would keep them.
+    return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -43,6 +43,7 @@ class Replay:
         record: what to run.
         inputs: tensor for each input value, by the value's id.
         want: values that are to be kept, besides those the caller asks for while running.
+        only: positions of the operations to run; None runs all.
         on_result: called after each operation with it and its results, for looking into the run.
 
     Attributes:
@@ -55,6 +56,7 @@ class Replay:
         inputs: Mapping[int, torch.Tensor],
         want: list[Value],
         on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
+        only: Collection[int] | None = None,
     ) -> None:
         self.record = record
         self.inputs = inputs
@@ -64,7 +66,8 @@ class Replay:
         self._storages: dict[int, torch.UntypedStorage] = {}
         self._watched: dict[Any, torch.Tensor] = {}
         self._back: dict[int, list[tuple[int, torch.Tensor]]] = {}
-        self._lost = _lost_ops(record)
+        lost = lost_ops(record)
+        self._left_out = lost if only is None else {op.index for op in record.ops if op.index not in only} | lost
         self.sizes = Sizes()
 
     def run(
@@ -93,7 +96,8 @@ class Replay:
             for count, rows in replace.items()
         }
         self._back = {}
-        dead = self._last_uses(ops, stops, exchanged, early)
+        runs = [op for op in ops if op.status == "ok" and op.index not in self._left_out]
+        dead = self._last_uses(runs, stops, exchanged, early)
         preserved = Preserved()
         settings = contextlib.ExitStack()
         current: Context | None = None
@@ -102,12 +106,12 @@ class Replay:
             for generator, state in record.generators.values():
                 preserved.add_generator(generator)
                 generator.set_state(state)
-            self._prepare(preserved, ops)
+            self._prepare(preserved, runs)
             self._capture(early.get(0, ()))
             self._exchange(replace.get(0, ()), None)
             self._capture(stops.get(0, ()))
             for op in ops:
-                if op.status == "ok" and op.index not in self._lost:
+                if op.status == "ok" and op.index not in self._left_out:
                     if op.context is not current:
                         settings.close()
                         settings.enter_context(under(op.context))
@@ -248,7 +252,7 @@ def _same(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def _lost_ops(record: Record) -> frozenset[int]:
+def lost_ops(record: Record) -> frozenset[int]:
     """Operations that can't be run again, since they read what was assumed where a failure was passed over."""
     lost: set[int] = set()
     unknown: set[int] = set()

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import torch
 
 from torchatlas.builder import values_in
+from torchatlas.chance import may_draw
 from torchatlas.functions import Writes, describe, may_give_view
 from torchatlas.memory import covers, overlaps
 from torchatlas.record import Geometry, Op, Record, Value, Write
@@ -65,6 +66,38 @@ def slice_record(record: Record, given: list[Moment], wanted: Iterable[Moment]) 
     while slicer.ignore_inside_gradients(found):
         found = slicer.close(Slice(), moments)
     return slicer.add_queries(found)
+
+
+def needed_ops(record: Record, wanted: Iterable[Moment]) -> set[int]:
+    """Positions of the operations to run for some values to be, bit for bit, what they were at some moments.
+
+    More than data asks for: what may draw random numbers moves the generators on, and what can't be looked into may
+    keep something from one call to the next. So of these, all before the last one that is needed run too. Where the
+    forward accumulated gradients or exchanged the memory of tensors, everything before runs.
+    """
+    moments = list(wanted)
+    end = max((moment.time for moment in moments), default=0)
+    if any(_is_entangled(op) for op in record.ops[:end]):
+        return set(range(end))
+    slicer = _Slicer(record, [])
+    found = slicer.close(Slice(), [*moments, *slicer.unseen_writes(moments)])
+    ordered = [op for op in record.ops[:end] if op.status == "ok" and (op.level == "opaque" or may_draw(op))]
+    while True:
+        last = max((op.index for op in ordered if op.index in found.ops), default=-1)
+        missing = [op for op in ordered if op.index < last and op.index not in found.ops]
+        if not missing:
+            return found.ops
+        results = [Moment(value, op.index + 1) for op in missing for value in (*values_in(op.out), *op.writes)]
+        found = slicer.close(found, [*results, *(Moment(read, op.index) for op in missing for read in op.reads)])
+        found.ops.update(op.index for op in missing)
+
+
+# Operations after which a tensor may show other memory than before.
+_EXCHANGES = frozenset(("set_data", "set_", "resize_", "resize_as_", "swap_tensors"))
+
+
+def _is_entangled(op: Op) -> bool:
+    return op.name in _EXCHANGES or (op.level == "function" and describe(op.func).is_backward)
 
 
 class Memories:
@@ -136,6 +169,14 @@ class _Slicer:
                     self.flags.setdefault(id(op.reads[0]), []).append(op)
                 if info.is_backward:
                     self.backwards.append(op)
+
+    def unseen_writes(self, wanted: list[Moment]) -> Iterator[Moment]:
+        """Writes that may have gone into the memory of a value that nobody has read since, so that it is not known."""
+        for value, count in wanted:
+            if self.memories.of(value)[0] is None:
+                start = max(value.made, 0)
+                later = (write for rows in self.memories.writes.values() for write in rows)
+                yield from (Moment(w.value, w.op.index + 1) for w in later if start <= w.op.index < count)
 
     def close(self, found: Slice, wanted: list[Moment]) -> Slice:
         """Add to a slice all that some moments need."""

@@ -22,6 +22,7 @@ from torchatlas.cutting import Point, in_order
 from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
 from torchatlas.measured import Measured
+from torchatlas.options import ViewOptions
 from torchatlas.places import is_internal_code
 from torchatlas.progress import Progress
 from torchatlas.record import Call, Op, Record, Value
@@ -335,18 +336,27 @@ class Trace:
 
         return show(self, **options)
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write a page (`.html`), the document (`.json`) or Graphviz's language (`.dot`).
+    def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
+        """Write a page (`.html`), a picture (`.svg`, `.png`, `.pdf`), the document (`.json`) or Graphviz's language (`.dot`).
+
+        Pictures need the extra `torchatlas[export]`.
+
+        Args:
+            path: where to.
+            **options: how the page starts, which is what a picture shows: fields of `ViewOptions`, `depth` and `theme`
+                among them.
 
         Returns:
             The absolute path of the file.
 
         Raises:
-            TypeError: `path` is no path.
-            ValueError: `path` has another suffix.
+            TypeError: `path` is no path, or there is no such option.
+            ValueError: `path` has another suffix, or an option has a value outside its range.
+            ImportError: it is a picture, and a package of the extra is missing.
+            RuntimeError: the picture could not be drawn.
             OSError: `path` can't be written; nothing is left half-written.
         """
-        return export.save(self.graph, path)
+        return export.save(self.graph, path, ViewOptions(**options))
 
     def to_json(self) -> str:
         """The graph as a JSON document; its schema is `schema.json` in the package."""
