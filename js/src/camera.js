@@ -43,7 +43,7 @@ export function firstView(scene, room, index) {
   const whole = wholeView(scene, room);
   if (whole.k >= READABLE_SCALE) return whole;
   const box = scene.boxes[index];
-  if (box) return middleView(box, room, 1);
+  if (box) return contextView(scene, box, room, Math.min(Math.max(whole.k, READABLE_SCALE), 1));
   const k = Math.min(Math.max(room.width / scene.width, READABLE_SCALE), 1);
   const { left, right, start } = beginning(scene, room.height / k);
   const centre = room.left + room.width / 2;
@@ -51,6 +51,22 @@ export function firstView(scene, room, index) {
   // Too wide: from where reading starts, without leaving room empty that could be used.
   const x = Math.max(Math.min(centre - start * k, room.left - left * k), room.left + room.width - right * k);
   return { k, x, y: room.top };
+}
+
+/** @type {(scene: Scene, box: Box, room: Room, k: number) => Transform} a box with as much around it as fits: no room is left empty */
+function contextView(scene, box, room, k) {
+  const { x, y } = middleView(box, room, k);
+  return {
+    k,
+    x: filling(x, scene.width * k, room.left, room.width),
+    y: filling(y, scene.height * k, room.top, room.height),
+  };
+}
+
+/** @type {(start: number, size: number, roomStart: number, room: number) => number} where something begins, moved so that it fills the room */
+function filling(start, size, roomStart, room) {
+  if (size <= room) return roomStart + (room - size) / 2;
+  return Math.min(Math.max(start, roomStart + room - size), roomStart);
 }
 
 /** @type {(scene: Scene, depth: number) => {left: number, right: number, start: number}} extent of what begins above a depth, and the middle of the topmost box */

@@ -23,9 +23,11 @@ export function between(from, to) {
   const ghosts = ghostBoxes(from, to, toIndex, leaving);
   const isNew = to.boxes.map((box) => !fromIndex.has(box.item.name));
   const fromRoutes = new Map(from.routes.map((route) => [routeKey(from, route), route]));
-  const partners = to.routes.map((route) => {
-    const partner = fromRoutes.get(routeKey(to, route));
-    return partner && partner.curve === route.curve && partner.points.length === route.points.length ? partner : null;
+  const known = to.routes.map((route) => fromRoutes.get(routeKey(to, route)) ?? null);
+  const starts = to.routes.map((route, index) => {
+    const partner = known[index];
+    const isAlike = partner?.curve === route.curve && partner.points.length === route.points.length;
+    return isAlike ? partner : carried(route, to.boxes, /** @type {Frame[]} */ (before));
   });
   return (t) => {
     const boxes = to.boxes.map((box, index) => moved(box, /** @type {Frame} */ (before[index]), t));
@@ -36,8 +38,8 @@ export function between(from, to) {
       ...isNew.map((fresh) => (fresh ? appearing : 1)),
       ...ghosts.map(() => vanishing),
     ]);
-    const routes = to.routes.map((route, index) => movedRoute(route, partners[index] ?? null, t));
-    const routeAlpha = Float32Array.from(partners, (partner) => (partner ? 1 : appearing));
+    const routes = to.routes.map((route, index) => movedRoute(route, starts[index], t));
+    const routeAlpha = Float32Array.from(known, (partner) => (partner ? 1 : appearing));
     return { scene: { ...to, boxes: [...boxes, ...gone], routes }, boxAlpha, routeAlpha };
   };
 }
@@ -93,16 +95,36 @@ function moved(box, start, t) {
   };
 }
 
-/** @type {(route: Route, partner: Route | null, t: number) => Route} */
-function movedRoute(route, partner, t) {
-  if (!partner) return route;
-  const points = route.points.map((value, i) => {
-    const start = /** @type {number} */ (partner.points[i]);
-    return start + (value - start) * t;
-  });
-  if (!route.label || !partner.label) return { ...route, points };
-  const x = partner.label.x + (route.label.x - partner.label.x) * t;
-  const y = partner.label.y + (route.label.y - partner.label.y) * t;
+/**
+ * A route with its ends where its boxes start from, so that it moves along with them.
+ *
+ * @type {(route: Route, boxes: Box[], before: Frame[]) => Route}
+ */
+function carried(route, boxes, before) {
+  const { points, label } = route;
+  const [tail, head] = [boxes[route.tail], boxes[route.head]];
+  const [tailWas, headWas] = [before[route.tail], before[route.head]];
+  if (!tail || !head) return route;
+  const atTail = [
+    tailWas.x - tail.x + (tailWas.width - tail.width) / 2,
+    tailWas.y + tailWas.height - tail.y - tail.height,
+  ];
+  const atHead = [headWas.x - head.x + (headWas.width - head.width) / 2, headWas.y - head.y];
+  const shift = (/** @type {number} */ axis, /** @type {number} */ share) =>
+    atTail[axis] + (atHead[axis] - atTail[axis]) * share;
+  const moved = points.map((value, i) => value + shift(i % 2, (i - (i % 2)) / Math.max(points.length - 2, 1)));
+  if (!label) return { ...route, points: moved };
+  const [x0, y0, x1, y1] = [...points.slice(0, 2), ...points.slice(-2)];
+  const share = Math.hypot(label.x - x0, label.y - y0) < Math.hypot(label.x - x1, label.y - y1) ? 0 : 1;
+  return { ...route, points: moved, label: { ...label, x: label.x + shift(0, share), y: label.y + shift(1, share) } };
+}
+
+/** @type {(route: Route, start: Route, t: number) => Route} */
+function movedRoute(route, start, t) {
+  const points = route.points.map((value, i) => start.points[i] + (value - start.points[i]) * t);
+  if (!route.label || !start.label) return { ...route, points };
+  const x = start.label.x + (route.label.x - start.label.x) * t;
+  const y = start.label.y + (route.label.y - start.label.y) * t;
   return { ...route, points, label: { ...route.label, x, y } };
 }
 

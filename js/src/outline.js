@@ -195,7 +195,8 @@ export function describeRoute(graph, scene, route) {
   const result = outputs.length > 1 ? `, result ${link.tailSlot}` : "";
   const slots = link.slots.filter(Boolean).join(", ");
   const head = scene.boxes[route.head].item.name;
-  return `${formatSpec(spec)} · ${formatBytes(spec.sizeBytes)}\nfrom ${name}${result}\nto ${head}${slots ? ` (${slots})` : ""}`;
+  const size = spec.sizeBytes > 0 ? ` · ${formatBytes(spec.sizeBytes)}` : "";
+  return `${formatSpec(spec)}${size}\nfrom ${name}${result}\nto ${head}${slots ? ` (${slots})` : ""}`;
 }
 
 /** @type {(graph: Graph, id: number) => string} */

@@ -205,7 +205,10 @@ function dataSection(context) {
   );
   add("parameters", isNode(context) ? [] : parameterLines(graph, /** @type {ModuleCall} */ (row)));
   add("arguments", argumentLines(context));
-  const costs = Object.entries(row.metrics).filter(([name]) => !isValueMetric(name));
+  // Zero stands for what is not known, or says nothing; the size of a single result stands beside it.
+  const costs = Object.entries(row.metrics).filter(
+    ([name, value]) => value !== 0 && !isValueMetric(name) && (name !== "size_bytes" || row.outputs.length > 1),
+  );
   const cost = costs.map(([name, value]) =>
     name === "parameters" || name === "flops"
       ? formatMetric(name, value)
@@ -216,14 +219,15 @@ function dataSection(context) {
 }
 
 /** @param {string} name of a metric */
-const costWord = (name) => (/_(ms)$/.test(name) ? "" : metricLabel(name));
+const costWord = (name) => (name === "size_bytes" ? "of results" : /_ms$/.test(name) ? "" : metricLabel(name));
 
 /** @type {(graph: Graph, index: number, withBytes: boolean) => string} */
 function specLine(graph, index, withBytes) {
   const spec = graph.specs[index];
   if (!spec) return "";
   const place = spec.device === "cpu" || spec.device === "" ? "" : ` · ${spec.device}`;
-  return `${formatSpec(spec)}${withBytes ? ` · ${formatBytes(spec.sizeBytes)}` : ""}${place}`;
+  const size = withBytes && spec.sizeBytes > 0 ? ` · ${formatBytes(spec.sizeBytes)}` : "";
+  return `${formatSpec(spec)}${size}${place}`;
 }
 
 /** @param {Context} context @returns {string[]} */

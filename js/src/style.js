@@ -45,6 +45,7 @@ button.box:hover, .box:focus-within { border-color: var(--atlas-control); }
 .search { width: 300px; flex: 0 1 300px; min-width: 120px; padding-right: 7px; }
 .search input { flex: 1; min-width: 0; width: 100%; border: 0; background: transparent; outline: none; color: var(--atlas-ink); height: 30px; padding: 0; }
 .search input::placeholder { color: var(--atlas-muted); opacity: 1; }
+.search input:placeholder-shown { text-overflow: ellipsis; }
 .search input::-webkit-search-cancel-button { display: none; }
 .search .count { font-size: 11.5px; }
 
@@ -163,12 +164,20 @@ dd.mono { font-size: 12px; line-height: 19px; }
   .wide { display: none !important; }
   .search { flex-basis: 200px; }
 }
+.narrow { display: none; }
+@container atlas (max-width: 920px) {
+  .narrow { display: flex; }
+  .bar .medium { display: none !important; }
+  .bar.more { flex-wrap: wrap; }
+  .bar.more::before { content: ""; order: 1; flex-basis: 100%; margin-top: -8px; }
+  .bar.more > .medium { order: 2; display: flex !important; }
+  .bar.more .step.medium { display: inline-grid !important; }
+}
 @container atlas (max-width: 700px) {
-  .medium { display: none !important; }
   .bar { left: 8px; right: 8px; top: 8px; gap: 6px; }
   .box { padding: 0 8px; gap: 5px; }
   .box select { max-width: 92px; }
-  .search { flex: 1 1 120px; width: auto; min-width: 90px; }
+  .search { flex: 1 1 90px; width: auto; min-width: 90px; }
   .map { display: none; }
   .panel { left: 8px; right: 8px; top: auto; bottom: 8px; width: auto; max-height: min(46%, 360px); }
   @keyframes arrive { from { opacity: 0; transform: translateY(14px); } }

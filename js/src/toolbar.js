@@ -89,6 +89,11 @@ export function createToolbar(document, signal, search, modes, handlers) {
       }),
     );
   }
+  const more = button("box narrow", "More controls", ["⋯"], () => {
+    const isShown = bar.classList.toggle("more");
+    more.setAttribute("aria-expanded", String(isShown));
+  });
+  more.setAttribute("aria-expanded", "false");
   const bar = element(document, "div", { class: "bar", role: "toolbar", "aria-label": "View" }, [
     search,
     depth,
@@ -102,6 +107,7 @@ export function createToolbar(document, signal, search, modes, handlers) {
       handlers.onFit,
     ),
     save.box,
+    more,
     button("box medium", "Help (?)", [element(document, "kbd", {}, ["?"])], handlers.onHelp),
   ]);
   hidden.box.classList.add("medium");

@@ -392,7 +392,7 @@ export class View {
     const isWide = !isSmall && this.scene.width > this.stage.width - 2 * MAP_WIDTH;
     const bannerHeight = this.parts.banner?.isConnected ? this.parts.banner.offsetHeight + 8 : 0;
     return {
-      top: (isSmall ? 52 : 60) + bannerHeight,
+      top: this.toolbar.bar.offsetHeight + (isSmall ? 20 : 28) + bannerHeight,
       right: hasPanel && !isSmall ? 372 : 16,
       bottom,
       left: isWide ? MAP_WIDTH : 16,

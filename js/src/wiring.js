@@ -98,7 +98,7 @@ export function makeParts(view) {
     panel,
     banner,
     crumbs: element(document, "nav", { class: "chip crumbs", "aria-label": "Enclosing modules", hidden: true }),
-    legend: element(document, "div", { class: "chip legend medium", hidden: true }),
+    legend: element(document, "div", { class: "chip legend", hidden: true }),
     busy: element(document, "div", { class: "chip busy", role: "status", hidden: true }, ["laying out…"]),
     spoken: element(document, "div", { class: "unseen", "aria-live": "polite" }),
   };

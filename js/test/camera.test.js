@@ -40,10 +40,16 @@ test("what would be too small to read starts at its beginning", () => {
   assert.ok(input.top >= 60 && input.top < 140 && input.left > 16 && input.right < 1016);
 });
 
-test("a first view can be about a box", () => {
-  const box = scene.boxes[indexOf(scene, "lm_head")];
-  const place = onStage(box, firstView(scene, room, indexOf(scene, "lm_head")));
-  assert.ok(Math.abs((place.top + place.bottom) / 2 - 360) < 0.01);
+test("a first view can be about a box, and leaves no room empty for that", () => {
+  const inside = indexOf(scene, "transformer.h.0");
+  const view = firstView(scene, room, inside);
+  const title = onStage(scene.boxes[inside], view);
+  assert.ok(title.top >= 60 && title.top < 660);
+  const last = firstView(scene, room, indexOf(scene, "lm_head"));
+  assert.ok(isReadable(last.k));
+  const place = onStage(scene.boxes[indexOf(scene, "lm_head")], last);
+  assert.ok(place.top > 360 && place.bottom <= 660, "the end of the picture lies at the end of the room");
+  assert.ok(Math.abs(scene.height * last.k + last.y - 660) < 0.01);
 });
 
 test("a scene wider than the room shows its start, not its middle", () => {

@@ -45,3 +45,16 @@ test("what is gone fades inside the box that it went into", () => {
   assert.equal(scene.boxes[scene.boxes[ghost].parent].item.name, "transformer.h.0");
   assert.equal(between(large, small)(1).boxAlpha[ghost], 0);
 });
+
+test("a new edge moves along with the boxes at its ends", () => {
+  const name = "transformer.h.0.ln_1";
+  const route = large.routes.findIndex(({ head }) => large.boxes[head].item.name === name);
+  const gapAt = (/** @type {number} */ t) => {
+    const { scene } = between(small, large)(t);
+    const { points } = scene.routes[route];
+    const box = scene.boxes[indexOf(scene, name)];
+    return [points[points.length - 2] - box.x - box.width / 2, points[points.length - 1] - box.y];
+  };
+  const end = gapAt(1);
+  for (const t of [0, 0.4]) gapAt(t).forEach((gap, axis) => assert.ok(Math.abs(gap - end[axis]) < 0.01));
+});

@@ -164,11 +164,21 @@ test("a slider asks for the slice at its index, the axes without a choice have n
 test("statistics that were measured while tracing are shown without a kernel, and not among the costs", () => {
   const document = gpt2Document(12);
   const metrics = { value_min: -1, value_max: 2, value_mean: 0.5, value_std: 0.1, value_zeros: 0.5 };
-  document.nodes[0].metrics = { size_bytes: 8, ...metrics, value_nan: 3, value_inf: 0 };
+  document.nodes[0].metrics = { flops: 8, ...metrics, value_nan: 3, value_inf: 0 };
   const panel = panelOf(graphOf(document), "input_ids", {});
   assert.equal(rowsOf(panel).range, "−1 … 2");
   assert.equal(rowsOf(panel)["NaN / Inf"], "3 / 0");
-  assert.equal(rowsOf(panel).cost, "8 B size");
+  assert.equal(rowsOf(panel).cost, "8 FLOPs");
+});
+
+test("nothing is said of what is zero, not known or said already", () => {
+  const document = gpt2Document(12);
+  document.nodes[0].metrics = { flops: 0, size_bytes: 1024 };
+  const known = rowsOf(panelOf(graphOf(document), "input_ids", {}));
+  assert.equal(known.cost, undefined);
+  assert.match(known.out, / · \d/);
+  for (const spec of document.specs) spec.size_bytes = 0;
+  assert.doesNotMatch(rowsOf(panelOf(graphOf(document), "input_ids", {})).out, / · /);
 });
 
 test("notes of the tracer and of the user are shown", () => {
