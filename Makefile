@@ -65,7 +65,7 @@ $(VENV)/.lab: $(VENV)/.demo
 
 # surgeon-pytorch alone: what it asks for, old stubs of numpy, would mislead the type checker.
 $(VENV)/.test: $(VENV)/.torch pyproject.toml $(BUNDLE)
-	$(BIN)/pip install --quiet -e '.[test,dev]'
+	$(BIN)/pip install --quiet -e '.[test,dev,export]'
 	$(BIN)/pip install --quiet --no-deps surgeon-pytorch==0.0.4
 	touch $@
 

@@ -4,12 +4,14 @@
  *
  *     await torchatlas.start(wasm)              // once; base64 of the bytes of Graphviz. Without it, the simple engine
  *     torchatlas.renderSvg(document, options)   // both as JSON text; gives SVG text, throws on a document it can't read
+ *     torchatlas.renderSvg(document, options, "compact")   // the same picture in fewer bytes: see compact.js
  *
  * `options` are those of options.js; a `depth` of "all" opens everything.
  */
 import { createVizEngine } from "./engine/viz.js";
 import { layoutSync, simpleEngine } from "./layout.js";
 import { colouring } from "./colours.js";
+import { compactSvg } from "./compact.js";
 import { readOptions } from "./options.js";
 import { decode } from "./schema.js";
 import { standInFinder, startState } from "./states.js";
@@ -31,9 +33,10 @@ export async function start(wasm) {
 /**
  * @param {string} documentText
  * @param {string} optionsText
+ * @param {"plain" | "compact"} [style]
  * @returns {string}
  */
-export function renderSvg(documentText, optionsText) {
+export function renderSvg(documentText, optionsText, style = "plain") {
   const given = JSON.parse(optionsText || "{}");
   const options = readOptions(given);
   const decoded = decode(JSON.parse(documentText));
@@ -47,7 +50,8 @@ export function renderSvg(documentText, optionsText) {
   const standIn = standInFinder(graph, visible.items);
   const hits = new Set(options.highlighted.map((name) => visible.items[standIn(name)]));
   const { colourOf } = colouring(graph, options.colourBy, palette, options.numbers, visible.items);
-  return sceneToSvg(scene, graph, palette, {
+  const write = style === "compact" ? compactSvg : sceneToSvg;
+  return write(scene, graph, palette, {
     colourOf: (box) => colourOf(box.item),
     isHit: (box) => hits.has(box.item),
   });

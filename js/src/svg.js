@@ -11,7 +11,7 @@ import { buildSpatial } from "./spatial.js";
 import { levelFill } from "./theme.js";
 
 /** White around the picture, in px. */
-const MARGIN = 16;
+export const MARGIN = 16;
 
 /**
  * Average advance of the characters of a font, as a share of its size: enough to tell whether a text fits. SVG text has no
@@ -80,18 +80,28 @@ function markToSvg(mark) {
 
 /** @param {import("./marks.js").TextMark} mark */
 function textToSvg(mark) {
-  let room = mark.maxWidth ?? Infinity;
-  const spans = mark.runs.map((run) => {
-    const text = fit(run, room);
-    room -= estimatedWidth(text, run.font);
-    const font = FONTS[run.font];
+  const spans = fittingRuns(mark).map(({ text, font: name, fill }) => {
+    const font = FONTS[name];
     const weight = font.weight === 400 ? "" : ` font-weight="${font.weight}"`;
-    return `<tspan font-size="${font.size}"${weight} fill="${run.fill}">${escapeXml(text)}</tspan>`;
+    return `<tspan font-size="${font.size}"${weight} fill="${fill}">${escapeXml(text)}</tspan>`;
   });
   const family = FONTS[mark.runs[0]?.font ?? "name"].family.replaceAll('"', "'");
   const halo = mark.halo ? ` paint-order="stroke" stroke="${mark.halo}" stroke-width="4"` : "";
   const anchor = mark.anchor === "start" ? "" : ` text-anchor="${mark.anchor}"`;
   return `<text x="${tidy(mark.x)}" y="${tidy(mark.y)}" font-family="${family}"${anchor}${halo} xml:space="preserve">${spans.join("")}</text>`;
+}
+
+/**
+ * @param {import("./marks.js").TextMark} mark
+ * @returns {import("./marks.js").Run[]} cut to the room that there is
+ */
+export function fittingRuns(mark) {
+  let room = mark.maxWidth ?? Infinity;
+  return mark.runs.map((run) => {
+    const text = fit(run, room);
+    room -= estimatedWidth(text, run.font);
+    return { ...run, text };
+  });
 }
 
 /** @type {(text: string, font: import("./marks.js").FontName) => number} */

@@ -41,6 +41,17 @@ def packed_wasm() -> bytes:
     return gzip.compress(_static("viz.wasm"), mtime=0)
 
 
+def headless_folder() -> Path:
+    """The folder that has what an embedded V8 runs: `headless.js` and `viz.wasm`.
+
+    Raises:
+        FileNotFoundError: the bundle was not built.
+    """
+    for name in ("headless.js", "viz.wasm"):
+        _existing(name)
+    return _PACKAGE / "static"
+
+
 def template() -> str:
     """The markup of a page, with its placeholders."""
     packaged = _PACKAGE / "templates" / "page.html"
@@ -50,10 +61,14 @@ def template() -> str:
 
 
 def _static(name: str) -> bytes:
+    return _existing(name).read_bytes()
+
+
+def _existing(name: str) -> Path:
     file = _PACKAGE / "static" / name
     if not file.is_file():
         raise FileNotFoundError(
             f"torchatlas/static/{name} is missing: this is a source tree whose view was not built; "
             "run `pip install .`, or `npm ci && node js/build.mjs`"
         )
-    return file.read_bytes()
+    return file

@@ -12,10 +12,22 @@ from typing import Any, Literal
 from torchatlas import export, media
 from torchatlas.options import ViewOptions, require_boolean, require_integer
 from torchatlas.trace import Trace, trace
-from torchatlas.view import How, Names, View, page_name, require_how
+from torchatlas.view import How, Names, View, file_name, require_how
 
-_EXPORT_FORMATS = ("html",)
-_PICTURE_FORMATS = ("png", "svg")
+_EXPORT_SUFFIXES = (".html", ".svg", ".png", ".pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A file that is asked for beside the view.
+
+    Attributes:
+        place: the file, or an existing folder to put it in.
+        suffix: says what kind of file.
+    """
+
+    place: Path
+    suffix: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +133,11 @@ def trace_model(
             here nothing is lost, so deeper modules still open.
         height: height of the view in px.
         width: width of the view in px; None for that of the cell.
-        export_format: `html` writes a page too; None writes one only if `export_path` is given.
+        export_format: `html` writes a page too, `svg`, `png` or `pdf` a picture (they need `torchatlas[export]`); None
+            writes a file only if `export_path` is given.
         show_module_attr_names: accepted for torchvista; a module always shows both its attribute name and its type.
-        export_path: file of the page (`.html`), or the folder to put it in, made if it is missing. Without it
-            `export_format="html"` writes `torchatlas_<class name>.html` to the working directory.
+        export_path: the file, or the folder to put it in, made if it is missing. Without it `export_format="html"`
+            writes `torchatlas_<class name>.html` to the working directory.
         show_compressed_view: whether equal blocks in a row are drawn as one; None leaves it to the view.
         theme: `light`, `dark` or `auto`.
         past_errors: where the forward raises, look past the failure, so that all failures are found in one run and the
@@ -140,7 +153,8 @@ def trace_model(
 
     Raises:
         TypeError: an argument has the wrong type.
-        ValueError: an argument has a value that is not known, or not possible yet (`png`, `svg`).
+        ValueError: an argument has a value that is not known.
+        ImportError: a picture is asked for, and a package of `torchatlas[export]` is missing.
         OSError: `export_path` can't be written.
         BaseException: what the forward raised, with the partial trace as its attribute `torchatlas_trace`.
 
@@ -184,19 +198,26 @@ def trace_model(
     return _show_and_export(shown, target)
 
 
-def _show_and_export(view: View, target: Path | None) -> View:
-    trace = view.trace
-    path = None
-    if target is not None:
-        file = target / page_name(trace) if target.is_dir() else target
-        path = export.save(trace.graph, file, view.options, argument="export_path")
-    view.show(path)
-    if path is not None and media.current() != "text":
-        media.write(f"saved {path}\n")
+def _show_and_export(view: View, target: _Target | None) -> View:
+    if target is None:
+        view.show()
+    elif target.suffix == ".html":
+        path = _export(view, target)
+        view.show(path)
+        if media.current() != "text":  # which has just named it
+            media.write(f"saved {path}\n")
+    else:
+        view.show()
+        media.write(f"saved {_export(view, target)}\n")
     return view
 
 
-def _show_partial(partial: View, target: Path | None) -> None:
+def _export(view: View, target: _Target) -> Path:
+    file = target.place / file_name(view.trace, target.suffix) if target.place.is_dir() else target.place
+    return export.save(view.trace.graph, file, view.options, argument="export_path")
+
+
+def _show_partial(partial: View, target: _Target | None) -> None:
     try:
         _show_and_export(partial, target)
     except Exception as error:  # noqa: BLE001 # the user's own exception must not be replaced by ours
@@ -242,27 +263,39 @@ def _view_options(
     )
 
 
-def _export_target(export_format: str | None, export_path: str | os.PathLike[str] | None) -> Path | None:
-    """The file of the page, or an existing folder to put it in; None where no page is asked for."""
-    if export_format is not None:
-        if not isinstance(export_format, str):
-            raise TypeError(f"export_format must be a string, got {type(export_format).__name__}")
-        if export_format.lower() in _PICTURE_FORMATS:
-            raise ValueError(f"export_format={export_format!r}: pictures can't be exported yet; use 'html'")
-        if export_format.lower() not in _EXPORT_FORMATS:
-            raise ValueError(f"export_format must be None or 'html', got {export_format!r}")
+def _export_target(export_format: str | None, export_path: str | os.PathLike[str] | None) -> _Target | None:
+    """What file is asked for; None where none is."""
+    wanted = _export_suffix(export_format)
     if export_path is None:
-        return None if export_format is None else Path.cwd()
+        return None if wanted is None else _Target(Path.cwd(), wanted)
     if not isinstance(export_path, (str, os.PathLike)):
         raise TypeError(f"export_path must be a string or a path, got {type(export_path).__name__}")
     target = Path(export_path).expanduser()
-    is_folder = target.is_dir() or not target.suffix
-    if not is_folder:
-        export.writable_path(target, "export_path")
-        if target.suffix.lower() != ".html":
-            raise ValueError(f"export_path must end in .html or be a folder, got {os.fspath(export_path)!r}")
-    _make_folder(target if is_folder else target.parent)
-    return target
+    if target.is_dir() or not target.suffix:
+        _make_folder(target)
+        return _Target(target, wanted or ".html")
+    suffix = target.suffix.lower()
+    if suffix not in _EXPORT_SUFFIXES:
+        known = ", ".join(_EXPORT_SUFFIXES)
+        raise ValueError(f"export_path must end in one of {known}, or be a folder, got {os.fspath(export_path)!r}")
+    if wanted not in (None, suffix):
+        raise ValueError(f"export_path ends in {suffix}, which is not export_format={export_format!r}")
+    export.writable_path(target, "export_path")
+    _make_folder(target.parent)
+    return _Target(target, suffix)
+
+
+def _export_suffix(export_format: str | None) -> str | None:
+    if export_format is None:
+        return None
+    if not isinstance(export_format, str):
+        raise TypeError(f"export_format must be a string, got {type(export_format).__name__}")
+    suffix = f".{export_format.lower()}"
+    if suffix not in _EXPORT_SUFFIXES:
+        known = ", ".join(each.removeprefix(".") for each in _EXPORT_SUFFIXES)
+        raise ValueError(f"export_format must be None or one of {known}, got {export_format!r}")
+    export.writable_path(f"x{suffix}", "export_format")
+    return suffix
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Files made from a graph: the page, the document, DOT."""
+"""Files made from a graph: the page, pictures, the document, DOT."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ import secrets
 from collections.abc import Callable
 from pathlib import Path
 
-from torchatlas import dot, page, schema
+from torchatlas import dot, page, picture, schema
 from torchatlas.graph import Graph
 from torchatlas.options import ViewOptions
 
-_WRITERS: dict[str, Callable[[Graph, ViewOptions], str]] = {
+_WRITERS: dict[str, Callable[[Graph, ViewOptions], str | bytes]] = {
     ".html": page.render,
+    ".svg": lambda graph, options: picture.draw(graph, options, "svg"),
+    ".png": lambda graph, options: picture.draw(graph, options, "png"),
+    ".pdf": lambda graph, options: picture.draw(graph, options, "pdf"),
     ".json": lambda graph, _options: schema.to_json(graph) + "\n",
     ".dot": lambda graph, _options: dot.to_dot(graph),
 }
-# Pictures need the view run without a browser, which this version does not do.
 _PICTURES = (".svg", ".png", ".pdf")
 
 
@@ -29,8 +31,9 @@ def save(
 
     Args:
         graph: the graph.
-        path: where to; `.html` is a page that opens offline, `.json` the document, `.dot` Graphviz's language.
-        options: how the page starts.
+        path: where to; `.html` is a page that opens offline, `.svg`, `.png` and `.pdf` are pictures, `.json` the
+            document, `.dot` Graphviz's language.
+        options: how the page starts, which is what a picture shows.
         argument: what the caller's argument is called, for messages.
 
     Returns:
@@ -39,11 +42,13 @@ def save(
     Raises:
         TypeError: `path` is no path.
         ValueError: `path` has another suffix.
+        ImportError: it is a picture, and a package of `torchatlas[export]` is missing.
+        RuntimeError: the picture could not be drawn.
         OSError: `path` can't be written.
     """
     target = writable_path(path, argument)
-    text = _WRITERS[target.suffix.lower()](graph, options or ViewOptions())
-    _replace(target, text, argument)
+    content = _WRITERS[target.suffix.lower()](graph, options or ViewOptions())
+    _replace(target, content, argument)
     return target.absolute()
 
 
@@ -60,24 +65,25 @@ def writable_path(path: str | os.PathLike[str], argument: str) -> Path:
     Raises:
         TypeError: `path` is no path.
         ValueError: its suffix is none that can be written.
+        ImportError: it is a picture, and a package of `torchatlas[export]` is missing.
     """
     if not isinstance(path, (str, os.PathLike)):
         raise TypeError(f"{argument} must be a string or a path, got {type(path).__name__}")
     target = Path(path).expanduser()
     suffix = target.suffix.lower()
-    supported = ", ".join(_WRITERS)
-    if suffix in _PICTURES:
-        raise ValueError(f"{argument} ends in {suffix}: pictures can't be exported yet; use one of {supported}")
     if suffix not in _WRITERS:
-        raise ValueError(f"{argument} must end in one of {supported}, got {os.fspath(path)!r}")
+        raise ValueError(f"{argument} must end in one of {', '.join(_WRITERS)}, got {os.fspath(path)!r}")
+    if suffix in _PICTURES:
+        picture.require(suffix.removeprefix("."))
     return target
 
 
-def _replace(target: Path, text: str, argument: str) -> None:
+def _replace(target: Path, content: str | bytes, argument: str) -> None:
+    data = content.encode("utf-8") if isinstance(content, str) else content
     part = target.with_name(f".{target.name[:32]}.{secrets.token_hex(8)}.part")
     try:
-        with part.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
+        with part.open("xb") as file:
+            file.write(data)
         os.replace(part, target)
     except OSError as error:
         raise unwritable(argument, target, error) from error

@@ -337,7 +337,7 @@ class Trace:
         return show(self, **options)
 
     def save(self, path: str | os.PathLike[str], **options: Any) -> Path:
-        """Write a page (`.html`), a picture (`.svg`, `.png`, `.pdf`), the document (`.json`) or Graphviz's language (`.dot`).
+        """Write a page (`.html`), a picture (`.svg`, `.png`, `.pdf`), the document (`.json`) or Graphviz's `.dot`.
 
         Pictures need the extra `torchatlas[export]`.
 

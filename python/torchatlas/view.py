@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torchatlas import export, fallback, media, page, query, statistics, structure, text
-from torchatlas.options import ViewOptions
+from torchatlas.options import Theme, ViewOptions
 from torchatlas.trace import Trace, unknown_name
 
 if TYPE_CHECKING:
@@ -179,21 +179,29 @@ class View:
             raise unknown_name(name, self.trace.hierarchy)
         self._mark(notes={key: said for key, said in {**self.options.notes, name: text}.items() if said})
 
-    def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the trace as a page that starts as the view is now, as its document, or as DOT.
+    def save(self, path: str | os.PathLike[str], *, theme: Theme | None = None) -> Path:
+        """Write the trace as a page or picture that starts as the view is now, as its document, or as DOT.
+
+        Pictures need the extra `torchatlas[export]`.
 
         Args:
-            path: where to; ends in `.html`, `.json` or `.dot`.
+            path: where to; ends in `.html`, `.svg`, `.png`, `.pdf`, `.json` or `.dot`.
+            theme: `light`, `dark` or, for pages, `auto`; None for that of the view.
 
         Returns:
             The absolute path of the file.
 
         Raises:
             TypeError: `path` is no path.
-            ValueError: `path` has another suffix.
+            ValueError: `path` has another suffix, or there is no such theme.
+            ImportError: it is a picture, and a package of the extra is missing.
+            RuntimeError: the picture could not be drawn.
             OSError: `path` can't be written.
         """
-        return export.save(self.trace.graph, path, self._now())
+        options = self._now()
+        return export.save(
+            self.trace.graph, path, options if theme is None else dataclasses.replace(options, theme=theme)
+        )
 
     # Showing
 
@@ -238,7 +246,7 @@ class View:
         return page.frame(page.render(self.trace.graph, self._now()), self.options)
 
     def _temporary_page(self) -> Path:
-        return self.save(Path(tempfile.mkdtemp(prefix="torchatlas-"), page_name(self.trace)))
+        return self.save(Path(tempfile.mkdtemp(prefix="torchatlas-"), file_name(self.trace)))
 
     def _ipython_display_(self) -> None:
         """Show again where the view is a cell's value, but not in the cell that has just shown it."""
@@ -347,9 +355,9 @@ def require_how(how: object) -> None:
         raise ValueError(f"view must be one of {', '.join(get_args(How))}, got {how!r}")
 
 
-def page_name(trace: Trace) -> str:
-    """Name of the file of a trace's page."""
-    return f"torchatlas_{re.sub(r'[^A-Za-z0-9_-]+', '_', trace.graph.title)[:80]}.html"
+def file_name(trace: Trace, suffix: str = ".html") -> str:
+    """Name of the file of a trace's page or picture."""
+    return f"torchatlas_{re.sub(r'[^A-Za-z0-9_-]+', '_', trace.graph.title)[:80]}{suffix}"
 
 
 def _number(name: str, value: Any) -> float:

@@ -23,10 +23,12 @@ PYTHON_RULES = {
     "media": set(),
     "progress": set(),
     "fallback": {"graph"},
+    "renderer": set(),
+    "picture": {"graph", "schema", "options", "bundle"},
     "widget": {"graph", "schema", "options", "bundle"},
     "runtime": {"bundle", "widget"},
     "page": {"graph", "schema", "options", "bundle"},
-    "export": {"graph", "schema", "options", "bundle", "page", "dot"},
+    "export": {"graph", "schema", "options", "bundle", "page", "picture", "dot"},
 }
 # Data moves one way, from the document to the picture: what comes later imports what comes earlier, never the reverse.
 JS_STAGES = ["schema", "visible", "scopes", "engine", "layout", "svg", "view"]
