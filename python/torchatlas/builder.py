@@ -12,10 +12,11 @@ from torchatlas import graph as g
 from torchatlas.failures import failures_of
 from torchatlas.flops import count_flops
 from torchatlas.functions import argument_names
+from torchatlas.members import named_modules
 from torchatlas.memory import covers, overlaps
 from torchatlas.names import Names
 from torchatlas.places import line_of, raised_at
-from torchatlas.record import Call, Failed, Nested, Op, Place, Record, Value
+from torchatlas.record import Call, Failed, Memory, Nested, Op, Place, Record, Value
 from torchatlas.structure import Template
 
 _TEXT_LIMIT = 80
@@ -24,6 +25,10 @@ _SCRIPT_PLACE = re.compile(r'File "([^"]+)", line (\d+), in (\w+)')
 OUTSIDE = "came from outside torch"
 _NUMBER_READS = frozenset(("item", "tolist", "numpy", "array", "float", "int", "complex", "index"))
 _FROM_DATA = frozenset(("tensor", "as_tensor", "asarray", "new_tensor"))
+
+
+_NOTES = {"alias": "a view that torch made by itself", "dispatch": "seen below torch's Python API"}
+_NO_MEMORY: Memory = {}
 
 
 def build_graph(record: Record, *, is_internal: Callable[[CodeType], bool]) -> g.Graph:
@@ -50,6 +55,7 @@ class _Builder:
         self.sources: dict[tuple[str, int], int] = {}
         self.source_rows: list[g.Source] = []
         self.counts: dict[int, int] = {}
+        self.sizes: dict[int, int] = {}
         reads = (query.index for query in record.queries if query.name in _NUMBER_READS)
         self.first_number_read = min(reads, default=None)
         self.flops = count_flops(record)
@@ -136,8 +142,7 @@ class _Builder:
         results = self.results[op.index] = _results(op)
         outputs = tuple(self._spec(value) for value in results)
         slots, arguments = _arguments(op)
-        notes = {"alias": "a view that torch made by itself", "dispatch": "seen below torch's Python API"}
-        note = notes.get(op.level)
+        note = _NOTES.get(op.level)
         if op.is_passed_on and op.level != "module":
             note = "hands its argument on unchanged"
         if self._is_from_host(op):
@@ -158,8 +163,9 @@ class _Builder:
         )
         self.nodes.append(node)
         self.node_of_op[op.index] = node.id
+        memory = op.memory or _NO_MEMORY
         for position, value in enumerate(op.reads):
-            self._add_edges(node.id, value, slots[position], (op.memory or {}).get(position))
+            self._add_edges(node.id, value, slots[position], memory.get(position))
 
     def _is_from_host(self, op: Op) -> bool:
         """Whether a tensor is made from numbers that Python may have read from other tensors before."""
@@ -188,27 +194,27 @@ class _Builder:
         return found
 
     def _add_edges(self, head: int, value: Value, slot: str, memory: Any) -> None:
-        for tail, tail_slot in self._producers(value, memory):
-            self.edges.append(g.Edge(tail, head, tail_slot, slot, self._spec(value)))
+        spec = self._spec(value)
+        for tail, tail_slot in (self._maker(value),) if memory is None else self._producers(value, memory):
+            self.edges.append(g.Edge(tail, head, tail_slot, slot, spec))
 
     def _producers(self, value: Value, memory: Any) -> list[tuple[int, int]]:
-        """Where the data of a read tensor comes from: the later writes into its memory, and what made it."""
+        """Where the data of what is read from written memory comes from: the writes into it, and what made it."""
         found: list[tuple[int, int]] = []
-        if memory is not None:
-            key, count, geometry = memory
-            writes = self.record.writes[key]
-            for position in range(count - 1, -1, -1):
-                write = writes[position]
-                if write.op.index <= value.made:
-                    break
-                is_known = geometry is not None and write.geometry is not None
-                if is_known and not overlaps(write.geometry, geometry):
-                    continue
-                end = self.node_of_op[write.op.index], self.results[write.op.index].index(write.value)
-                if end not in found:
-                    found.append(end)
-                if write.value is value or (is_known and covers(write.geometry, geometry)):
-                    return found[::-1]
+        key, count, geometry = memory
+        writes = self.record.writes[key]
+        for position in range(count - 1, -1, -1):
+            write = writes[position]
+            if write.op.index <= value.made:
+                break
+            is_known = geometry is not None and write.geometry is not None
+            if is_known and not overlaps(write.geometry, geometry):
+                continue
+            end = self.node_of_op[write.op.index], self.results[write.op.index].index(write.value)
+            if end not in found:
+                found.append(end)
+            if write.value is value or (is_known and covers(write.geometry, geometry)):
+                return found[::-1]
         return [self._maker(value), *found[::-1]]
 
     def _maker(self, value: Value) -> tuple[int, int]:
@@ -260,8 +266,13 @@ class _Builder:
             return None
         known = self.counts.get(id(module))
         if known is None:
-            unique = {id(p): p for p in module.parameters() if not hasattr(p, "materialize")}
-            known = self.counts[id(module)] = sum(p.numel() for p in unique.values())
+            sizes = self.sizes
+            parts = [part for _, part in named_modules(module, "")] if module._modules else [module]
+            unique = {id(parameter): parameter for part in parts for parameter in part._parameters.values()}
+            for key, parameter in unique.items():
+                if key not in sizes:
+                    sizes[key] = _elements(parameter)
+            known = self.counts[id(module)] = sum(map(sizes.__getitem__, unique))
         return known
 
     # Places in the code
@@ -324,6 +335,9 @@ def values_in(out: Any) -> Iterator[Value]:
             yield from values_in(part)
 
 
+_NUMBERS = frozenset((int, float, bool, type(None)))
+
+
 def _holds_numbers(data: Any) -> bool:
     todo = [data]
     while todo:
@@ -337,6 +351,8 @@ def _holds_numbers(data: Any) -> bool:
 
 def _results(op: Op) -> list[Value]:
     """What an operation gives: its results, then what it wrote into; each once."""
+    if type(op.out) is Value and not op.writes:
+        return [op.out]
     return list({id(value): value for value in (*values_in(op.out), *op.writes)}.values())
 
 
@@ -346,6 +362,14 @@ def _arguments(op: Op) -> tuple[list[str], tuple[tuple[str, str], ...]]:
     slots: list[str] = []
     texts: list[tuple[str, str]] = []
     for name, arg in (*zip(names, op.args, strict=True), *op.kwargs.items()):
+        cls = type(arg)
+        if cls is Value:
+            slots.append(name)
+            continue
+        if cls in _NUMBERS:
+            if arg is not None:
+                texts.append((name, repr(arg)))
+            continue
         before = len(slots)
         slots.extend(_slots(name, arg))
         if (len(slots) == before or isinstance(arg, (tuple, list, slice))) and arg is not None:
@@ -390,6 +414,11 @@ def _text(arg: Any) -> str:
     return text if len(text) <= _TEXT_LIMIT else text[: _TEXT_LIMIT - 1] + "…"
 
 
+def _elements(parameter: Any) -> int:
+    """Elements of a parameter; none where there is no parameter, or one that a lazy module has not made yet."""
+    return 0 if parameter is None or hasattr(parameter, "materialize") else int(parameter.numel())
+
+
 def _detail(module: Any) -> str:
     """The module's own `extra_repr()`."""
     if module is None:
@@ -401,6 +430,8 @@ def _detail(module: Any) -> str:
 
 
 def _metrics(**numbers: float | None) -> MappingProxyType[str, float]:
+    if None not in numbers.values():
+        return MappingProxyType(numbers)  # type: ignore[arg-type] # no None among the values
     return MappingProxyType({name: number for name, number in numbers.items() if number is not None})
 
 
