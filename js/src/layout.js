@@ -129,7 +129,7 @@ const timed = (scene, engine, start) => ({ ...scene, stats: { ...scene.stats, en
 function* layoutSteps(graph, visible, memo) {
   const faces = visible.items.map((item) => faceOf(graph, item));
   const split = splitScopes(visible);
-  const labels = labelTexts(graph, visible);
+  const labels = labelsOf(graph, visible);
   /** @type {{id: number, layout: ScopeLayout}[]} */
   const found = new Array(split.scopes.length);
   const isStack = (/** @type {number} */ item) => visible.items[item].kind === "repeat";
@@ -209,8 +209,10 @@ function isTrivial({ kinds, edges }) {
   return edges.length === kinds.length - 1;
 }
 
-/** @type {(graph: Graph, visible: VisibleGraph) => string[]} per link */
-function labelTexts(graph, visible) {
+/** @typedef {{text: string, width: number}} Label width: px */
+
+/** @type {(graph: Graph, visible: VisibleGraph) => Label[]} per link */
+function labelsOf(graph, visible) {
   /** @type {Map<string, number>} */
   const counts = new Map();
   for (const { spec } of visible.links) {
@@ -218,12 +220,15 @@ function labelTexts(graph, visible) {
     counts.set(dtype, (counts.get(dtype) ?? 0) + 1);
   }
   const usual = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "float32";
-  /** @type {Map<number, string>} */
+  /** @type {Map<number, Label>} */
   const known = new Map();
   return visible.links.map(({ spec }) => {
-    const text = known.get(spec) ?? edgeText(graph, spec, usual);
-    known.set(spec, text);
-    return text;
+    const found = known.get(spec);
+    if (found) return found;
+    const text = edgeText(graph, spec, usual);
+    const label = { text, width: labelWidth(text) };
+    known.set(spec, label);
+    return label;
   });
 }
 
@@ -247,7 +252,7 @@ const isRoundFace = (graph, visible) => (at) => {
  * @property {Scope[]} scopes
  * @property {number[]} columnHeights per scope
  * @property {Face[]} faces per item
- * @property {string[]} labels per link
+ * @property {Label[]} labels per link
  * @property {{id: number, layout: ScopeLayout}[]} found per scope; those inside come first
  * @property {(item: number) => boolean} isRound
  * @property {(item: number) => boolean} isStack
@@ -282,7 +287,7 @@ function taskOf(at, { scopes, columnHeights, faces, labels, found, isRound, isSt
   const edges = scope.edges.map(({ tail, head, tensor, link }) => {
     const local = tensors.get(tensor) ?? tensors.size;
     tensors.set(tensor, local);
-    const width = link < 0 ? 0 : labelWidth(labels[link]);
+    const width = link < 0 ? 0 : labels[link].width;
     const tailPort = portOf(tail, tensor, "outs");
     const headPort = portOf(head, tensor, "ins");
     parts.push(`${tail}.${tailPort}>${head}.${headPort}:${local}:${width}`);
@@ -305,12 +310,38 @@ function taskOf(at, { scopes, columnHeights, faces, labels, found, isRound, isSt
 }
 
 /**
+ * The pieces of a link end to end, each beginning where the one before it ends.
+ *
+ * @param {import("./scopes.js").Step[]} path
+ * @param {{layout: ScopeLayout}[]} found
+ * @param {number[]} originX per scope
+ * @param {number[]} originY
+ * @returns {number[]}
+ */
+function joined(path, found, originX, originY) {
+  /** @type {number[]} */
+  let points = [];
+  for (const { scope, edge } of path) {
+    const piece = found[scope].layout.lines[edge].points;
+    const [dx, dy] = [originX[scope], originY[scope]];
+    const isFirst = points.length === 0;
+    let at = isFirst ? 0 : points.length;
+    points = isFirst ? piece.slice() : points.concat(piece.slice(2));
+    for (; at < points.length; at += 2) {
+      points[at] += dx;
+      points[at + 1] += dy;
+    }
+  }
+  return points;
+}
+
+/**
  * Puts the scopes into each other and joins the pieces of each link.
  *
  * @param {VisibleGraph} visible
  * @param {Face[]} faces
  * @param {Scopes} split
- * @param {string[]} labels
+ * @param {Label[]} labels
  * @param {{id: number, layout: ScopeLayout}[]} found
  * @returns {Scene}
  */
@@ -323,24 +354,25 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
     const { layout } = found[at];
     scope.children.forEach((item, place) => {
       const inner = scope.inner[place];
-      const [x, y] = [originX[at] + layout.xs[place], originY[at] + layout.ys[place]];
+      const x = originX[at] + layout.xs[place];
+      const y = originY[at] + layout.ys[place];
       if (inner >= 0) {
         originX[inner] = x;
         originY[inner] = y;
       }
       // A list has no border of its own.
       if (item < 0) return;
-      const { title, subtitle, detail, badge, width, height } = faces[item];
-      const size =
-        inner < 0 ? { width, height } : { width: found[inner].layout.width, height: found[inner].layout.height };
-      const headerHeight = inner < 0 ? 0 : height;
+      const face = faces[item];
+      const { title, subtitle, detail, badge } = face;
+      const size = inner < 0 ? face : found[inner].layout;
       boxes[item] = {
         item: visible.items[item],
         parent: scope.item,
         x,
         y,
-        ...size,
-        headerHeight,
+        width: size.width,
+        height: size.height,
+        headerHeight: inner < 0 ? 0 : face.height,
         title,
         subtitle,
         detail,
@@ -349,8 +381,7 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
     });
   });
   const routes = visible.links.map((link, at) => {
-    /** @type {number[]} */
-    const points = [];
+    const points = joined(paths[at], found, originX, originY);
     let isRail = false;
     /** @type {Route["label"]} */
     let label = null;
@@ -358,13 +389,10 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
       const { layout } = found[scope];
       const line = layout.lines[edge];
       isRail ||= line.isRail;
-      for (let i = points.length === 0 ? 0 : 2; i < line.points.length; i += 2) {
-        points.push(line.points[i] + originX[scope], line.points[i + 1] + originY[scope]);
-      }
       const corner = scopes[scope].edges[edge].link === at ? layout.labels[edge] : null;
       if (corner) {
         const place = { x: corner.x + originX[scope], y: corner.y + originY[scope] };
-        label = { text: labels[at], ...place, width: labelWidth(labels[at]), height: LABEL_HEIGHT };
+        label = { text: labels[at].text, ...place, width: labels[at].width, height: LABEL_HEIGHT };
       }
     }
     return {

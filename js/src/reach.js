@@ -12,7 +12,12 @@
  */
 export function reach(scene, starts) {
   const isStart = new Uint8Array(scene.boxes.length);
-  for (const index of starts) isStart[index] = 1;
+  let count = 0;
+  for (const index of starts) {
+    isStart[index] = 1;
+    count += 1;
+  }
+  if (count === 0) return { upstream: new Map(), downstream: new Map() };
   scene.boxes.forEach((box, index) => {
     if (box.parent >= 0 && isStart[box.parent]) isStart[index] = 1;
   });

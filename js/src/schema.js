@@ -46,29 +46,30 @@ function brokenReferences(raw) {
   /** @type {string[]} */
   const errors = [];
   const count = { spec: raw.specs.length, call: raw.calls.length, node: raw.nodes.length, source: raw.sources.length };
-  /** @type {(kind: keyof typeof count, id: unknown, where: string) => void} */
-  const expectId = (kind, id, where) => {
+  /** @type {(kind: keyof typeof count, id: unknown, list: string, at?: number) => void} */
+  const expectId = (kind, id, list, at) => {
     const isKnown = typeof id === "number" && Number.isInteger(id) && id >= 0 && id < count[kind];
-    if (!isKnown && errors.length < MAX_ERRORS) errors.push(`${where}: unknown ${kind} ${JSON.stringify(id)}`);
+    if (isKnown || errors.length >= MAX_ERRORS) return;
+    const where = at === undefined ? list : `${list}[${at}]`;
+    errors.push(`${where}: unknown ${kind} ${JSON.stringify(id)}`);
   };
   raw.calls.forEach((/** @type {any} */ call, /** @type {number} */ id) => {
-    const where = `calls[${id}]`;
-    if (id > 0) expectId("call", call.parent, where);
-    if (id > 0 && call.parent >= id) errors.push(`${where}: its caller must come before it`);
-    for (const spec of [...call.inputs, ...call.outputs]) expectId("spec", spec, where);
-    if (call.source !== null) expectId("source", call.source, where);
+    if (id > 0) expectId("call", call.parent, "calls", id);
+    if (id > 0 && call.parent >= id) errors.push(`calls[${id}]: its caller must come before it`);
+    for (const spec of call.inputs) expectId("spec", spec, "calls", id);
+    for (const spec of call.outputs) expectId("spec", spec, "calls", id);
+    if (call.source !== null) expectId("source", call.source, "calls", id);
   });
   raw.nodes.forEach((/** @type {any} */ node, /** @type {number} */ id) => {
-    const where = `nodes[${id}]`;
-    if (!NODE_KINDS.includes(node.kind)) errors.push(`${where}: unknown kind ${JSON.stringify(node.kind)}`);
-    if (node.call !== null) expectId("call", node.call, where);
-    for (const spec of node.outputs) expectId("spec", spec, where);
-    if (node.source !== null) expectId("source", node.source, where);
+    if (!NODE_KINDS.includes(node.kind)) errors.push(`nodes[${id}]: unknown kind ${JSON.stringify(node.kind)}`);
+    if (node.call !== null) expectId("call", node.call, "nodes", id);
+    for (const spec of node.outputs) expectId("spec", spec, "nodes", id);
+    if (node.source !== null) expectId("source", node.source, "nodes", id);
   });
   raw.edges.forEach((/** @type {any} */ edge, /** @type {number} */ at) => {
-    expectId("node", edge[0], `edges[${at}]`);
-    expectId("node", edge[1], `edges[${at}]`);
-    expectId("spec", edge[4], `edges[${at}]`);
+    expectId("node", edge[0], "edges", at);
+    expectId("node", edge[1], "edges", at);
+    expectId("spec", edge[4], "edges", at);
   });
   for (const id of [...raw.inputs, ...raw.outputs]) expectId("node", id, "inputs, outputs");
   for (const error of failures(raw)) {

@@ -43,42 +43,81 @@ export function splitScopes(visible) {
   const listOf = findLists(visible);
   const { scopes, scopeOf, placeOf } = scopeTree(visible, listOf);
   const isCable = manyTails(visible);
-  const add = scopes.map(edgeAdder);
-  /** @type {Map<string, number>} */
-  const tensors = new Map();
+  const tensorOf = tensorFinder(visible, listOf, isCable);
   /** @type {number[]} index into specs by tensor; -1 for cables */
   const specs = [];
+  /** @type {Map<number, number[]>[]} per scope: indices of its edges by their ends */
+  const known = scopes.map(() => new Map());
+  const most = visible.items.length + visible.links.length;
+  /** @type {(scope: number, tail: number, head: number, tensor: number, link: number) => Step} */
+  const step = (scope, tail, head, tensor, link) => {
+    const { edges } = scopes[scope];
+    const ends = (tail + most) * 2 * most + head + most;
+    const parallel = known[scope].get(ends);
+    if (parallel === undefined) known[scope].set(ends, [edges.length]);
+    else {
+      const found = parallel.find((edge) => edges[edge].tensor === tensor);
+      if (found !== undefined) return { scope, edge: found };
+      parallel.push(edges.length);
+    }
+    return { scope, edge: edges.push({ tail, head, tensor, link }) - 1 };
+  };
   const paths = visible.links.map((link, at) => {
-    const list = listOf[link.head];
-    const key = list ?? (isCable[link.head] ? `into ${link.head}` : `${link.tailNode} ${link.tailSlot}`);
-    const tensor = tensors.get(key) ?? tensors.size;
-    tensors.set(key, tensor);
-    specs[tensor] ??= list !== null || isCable[link.head] ? -1 : link.spec;
+    const tensor = tensorOf(link);
+    specs[tensor] ??= listOf[link.head] !== null || isCable[link.head] ? -1 : link.spec;
     /** @type {Step[]} */
-    const out = [];
-    /** @type {Step[]} */
-    const into = [];
-    let tail = { scope: scopeOf[link.tail], place: placeOf[link.tail] };
-    let head = { scope: scopeOf[link.head], place: placeOf[link.head] };
-    const outward = (/** @type {{scope: number}} */ { scope }) => {
-      const { place, parent } = scopes[scope];
-      return { scope: parent, place };
-    };
+    const path = [];
+    /** @type {Step[] | null} */
+    let into = null;
+    let tailScope = scopeOf[link.tail];
+    let headScope = scopeOf[link.head];
+    let tail = placeOf[link.tail];
+    let head = placeOf[link.head];
     // Enclosing scopes come first, so the end in the later scope is the one to leave it.
-    while (tail.scope !== head.scope) {
-      if (tail.scope > head.scope) {
-        out.push({ scope: tail.scope, edge: add[tail.scope].out(tail.place, tensor) });
-        tail = outward(tail);
+    while (tailScope !== headScope) {
+      if (tailScope > headScope) {
+        const scope = scopes[tailScope];
+        path.push(step(tailScope, tail, ~portOf(scope.outs, tensor), tensor, -1));
+        tail = scope.place;
+        tailScope = scope.parent;
       } else {
-        into.push({ scope: head.scope, edge: add[head.scope].into(head.place, tensor) });
-        head = outward(head);
+        const scope = scopes[headScope];
+        (into ??= []).push(step(headScope, ~portOf(scope.ins, tensor), head, tensor, -1));
+        head = scope.place;
+        headScope = scope.parent;
       }
     }
-    const across = { scope: tail.scope, edge: add[tail.scope].across(tail.place, head.place, tensor, at) };
-    return [...out, across, ...into.reverse()];
+    path.push(step(tailScope, tail, head, tensor, at));
+    if (into !== null) path.push(...into.reverse());
+    return path;
   });
   sortPorts(visible, scopes, specs);
   return { scopes, paths };
+}
+
+/** @type {(ports: Map<number, number>, tensor: number) => number} numbered as they come */
+function portOf(ports, tensor) {
+  const found = ports.get(tensor) ?? ports.size;
+  ports.set(tensor, found);
+  return found;
+}
+
+/**
+ * @param {VisibleGraph} visible
+ * @param {(string | null)[]} listOf
+ * @param {boolean[]} isCable per item
+ * @returns {(link: import("./types.js").Link) => number} number of the tensor or cable that a link is part of
+ */
+function tensorFinder({ links }, listOf, isCable) {
+  const slots = links.reduce((most, { tailSlot }) => Math.max(most, tailSlot), 0) + 1;
+  /** @type {Map<number | string, number>} by node and slot, by head, or by list */
+  const tensors = new Map();
+  return (link) => {
+    const key = listOf[link.head] ?? (isCable[link.head] ? ~link.head : link.tailNode * slots + link.tailSlot);
+    const tensor = tensors.get(key) ?? tensors.size;
+    tensors.set(key, tensor);
+    return tensor;
+  };
 }
 
 /**
@@ -91,8 +130,11 @@ export function splitScopes(visible) {
  * @param {number[]} specs by tensor
  */
 function sortPorts({ items }, scopes, specs) {
-  /** @type {{in: Map<number, number>, out: Map<number, number>}[]} per scope: cost by tensor */
-  const costs = scopes.map(() => ({ in: new Map(), out: new Map() }));
+  // With one port there is nothing to sort.
+  const costs = scopes.map(({ ins, outs }) => ({
+    in: ins.size > 1 ? new Map() : null,
+    out: outs.size > 1 ? new Map() : null,
+  }));
   /** @type {(map: Map<number, number>, tensor: number, cost: number) => void} */
   const keepLeast = (map, tensor, cost) => void map.set(tensor, Math.min(cost, map.get(tensor) ?? Infinity));
   for (const scope of scopes) {
@@ -103,16 +145,18 @@ function sortPorts({ items }, scopes, specs) {
       return Math.abs(other - place) + (isCall ? 0 : 2 * count);
     };
     for (const { tail, head, tensor } of scope.edges) {
-      const from = tail < 0 ? -1 : scope.inner[tail];
-      const to = head < 0 ? -1 : scope.inner[head];
-      if (from >= 0) keepLeast(costs[from].out, tensor, costOf(tail, head));
-      if (to >= 0) keepLeast(costs[to].in, tensor, costOf(head, tail));
+      const from = costs[tail < 0 ? -1 : scope.inner[tail]]?.out;
+      const to = costs[head < 0 ? -1 : scope.inner[head]]?.in;
+      if (from) keepLeast(from, tensor, costOf(tail, head));
+      if (to) keepLeast(to, tensor, costOf(head, tail));
     }
   }
   scopes.forEach((scope, at) => {
-    const [insAlike, outsAlike] = [alike(scope.outs, specs), alike(scope.ins, specs)];
-    scope.ins = sortedPorts(scope.ins, costs[at].in, insAlike);
-    scope.outs = sortedPorts(scope.outs, costs[at].out, outsAlike);
+    const { ins, outs } = scope;
+    const { in: inCosts, out: outCosts } = costs[at];
+    if (inCosts) scope.ins = sortedPorts(ins, inCosts, alike(outs, specs));
+    if (outCosts) scope.outs = sortedPorts(outs, outCosts, alike(ins, specs));
+    if (!inCosts && !outCosts) return;
     for (const edge of scope.edges) {
       if (edge.tail < 0) edge.tail = ~(/** @type {number} */ (scope.ins.get(edge.tensor)));
       if (edge.head < 0) edge.head = ~(/** @type {number} */ (scope.outs.get(edge.tensor)));
@@ -122,7 +166,8 @@ function sortPorts({ items }, scopes, specs) {
 
 /** @type {(others: Map<number, number>, specs: number[]) => (tensor: number) => boolean} whether one of the others looks the same */
 function alike(others, specs) {
-  const seen = new Set([...others.keys()].map((tensor) => specs[tensor]));
+  const seen = new Set();
+  for (const tensor of others.keys()) seen.add(specs[tensor]);
   return (tensor) => specs[tensor] >= 0 && seen.has(specs[tensor]);
 }
 
@@ -168,9 +213,16 @@ function findLists({ items, links }) {
 
 /** @param {VisibleGraph} visible @returns {boolean[]} per item: whether many others feed it */
 function manyTails({ items, links }) {
-  const tails = items.map(() => new Set());
-  for (const { tail, head } of links) tails[head].add(tail);
-  return tails.map((set) => set.size >= CABLE_TAILS);
+  const fed = new Int32Array(items.length);
+  for (const { head } of links) fed[head] += 1;
+  /** @type {Map<number, Set<number>>} */
+  const tails = new Map();
+  for (const { tail, head } of links) {
+    if (fed[head] < CABLE_TAILS) continue;
+    const set = tails.get(head) ?? new Set();
+    tails.set(head, set.add(tail));
+  }
+  return items.map((_, item) => (tails.get(item)?.size ?? 0) >= CABLE_TAILS);
 }
 
 /**
@@ -233,32 +285,3 @@ const emptyScope = (item, parent, place, isList) => ({
   outs: new Map(),
   edges: [],
 });
-
-/**
- * @param {Scope} scope gets the edges
- * @returns {{out: (place: number, tensor: number) => number, into: (place: number, tensor: number) => number,
- *   across: (tail: number, head: number, tensor: number, link: number) => number}} each gives the index of the edge
- */
-function edgeAdder(scope) {
-  /** @type {Map<string, number>} */
-  const known = new Map();
-  /** @type {(tail: number, head: number, tensor: number, link: number) => number} */
-  const add = (tail, head, tensor, link) => {
-    const key = `${tail} ${head} ${tensor}`;
-    const found = known.get(key);
-    if (found !== undefined) return found;
-    known.set(key, scope.edges.length);
-    return scope.edges.push({ tail, head, tensor, link }) - 1;
-  };
-  /** @type {(ports: Map<number, number>, tensor: number) => number} */
-  const port = (ports, tensor) => {
-    const found = ports.get(tensor) ?? ports.size;
-    ports.set(tensor, found);
-    return found;
-  };
-  return {
-    out: (place, tensor) => add(place, ~port(scope.outs, tensor), tensor, -1),
-    into: (place, tensor) => add(~port(scope.ins, tensor), place, tensor, -1),
-    across: (tail, head, tensor, link) => add(tail, head, tensor, link),
-  };
-}

@@ -28,11 +28,16 @@ const REACH = 10;
 export function buildSpatial(scene) {
   const { order, after, children } = nestedOrder(scene);
   const boxes = new Float32Array(order.length * 4);
-  order.forEach((index, position) => {
-    const box = /** @type {import("./types.js").Box} */ (scene.boxes[index]);
-    boxes.set([box.x - REACH, box.y - REACH, box.x + box.width + REACH, box.y + box.height + REACH], position * 4);
-  });
-  const indexByName = new Map(scene.boxes.map((box, index) => [box.item.name, index]));
+  for (let position = 0; position < order.length; position += 1) {
+    const { x, y, width, height } = scene.boxes[order[position]];
+    const at = position * 4;
+    boxes[at] = x - REACH;
+    boxes[at + 1] = y - REACH;
+    boxes[at + 2] = x + width + REACH;
+    boxes[at + 3] = y + height + REACH;
+  }
+  const indexByName = new Map();
+  scene.boxes.forEach((box, index) => indexByName.set(box.item.name, index));
   const ground = Int32Array.from(scene.routes, (route) => groundDepth(scene, route));
   const routesOf = routesByBox(scene);
   return { scene, order, after, children, boxes, routes: routeAreas(scene), ground, indexByName, routesOf };
@@ -69,23 +74,28 @@ function nestedOrder(scene) {
 function routeAreas(scene) {
   const areas = new Float32Array(scene.routes.length * 4);
   scene.routes.forEach((route, index) => {
-    let [left, top, right, bottom] = [Infinity, Infinity, -Infinity, -Infinity];
-    for (let i = 0; i + 1 < route.points.length; i += 2) {
-      const x = /** @type {number} */ (route.points[i]);
-      const y = /** @type {number} */ (route.points[i + 1]);
-      left = Math.min(left, x);
-      right = Math.max(right, x);
-      top = Math.min(top, y);
-      bottom = Math.max(bottom, y);
+    const { points, label } = route;
+    let [left, top] = points;
+    let [right, bottom] = points;
+    for (let i = 2; i + 1 < points.length; i += 2) {
+      const x = points[i];
+      const y = points[i + 1];
+      if (x < left) left = x;
+      else if (x > right) right = x;
+      if (y < top) top = y;
+      else if (y > bottom) bottom = y;
     }
-    const { label } = route;
     if (label) {
       left = Math.min(left, label.x);
       right = Math.max(right, label.x + label.width);
       top = Math.min(top, label.y);
       bottom = Math.max(bottom, label.y + label.height);
     }
-    areas.set([left - REACH, top - REACH, right + REACH, bottom + REACH], index * 4);
+    const at = index * 4;
+    areas[at] = left - REACH;
+    areas[at + 1] = top - REACH;
+    areas[at + 2] = right + REACH;
+    areas[at + 3] = bottom + REACH;
   });
   return areas;
 }
@@ -108,14 +118,21 @@ function groundDepth(scene, route) {
   return -1;
 }
 
-/** @param {Scene} scene */
-function routesByBox(scene) {
-  const found = /** @type {number[][]} */ (scene.boxes.map(() => []));
-  scene.routes.forEach((route, index) => {
-    found[route.tail]?.push(index);
-    if (route.head !== route.tail) found[route.head]?.push(index);
+/** @param {Scene} scene @returns {Int32Array[]} parts of one array */
+function routesByBox({ boxes, routes }) {
+  const ends = new Int32Array(boxes.length + 1);
+  for (const { tail, head } of routes) {
+    ends[tail + 1] += 1;
+    if (head !== tail) ends[head + 1] += 1;
+  }
+  for (let box = 0; box < boxes.length; box += 1) ends[box + 1] += ends[box];
+  const all = new Int32Array(ends[boxes.length]);
+  const next = ends.slice();
+  routes.forEach(({ tail, head }, index) => {
+    all[next[tail]++] = index;
+    if (head !== tail) all[next[head]++] = index;
   });
-  return found.map((list) => Int32Array.from(list));
+  return boxes.map((_, box) => all.subarray(ends[box], ends[box + 1]));
 }
 
 /**

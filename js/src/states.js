@@ -6,6 +6,7 @@
  * @typedef {import("./visible.js").State} State
  */
 import {
+  closedState,
   closeState,
   depthState,
   foldState,
@@ -23,13 +24,9 @@ import { failurePlace } from "./banner.js";
  * @returns {State}
  */
 export function startState(graph, options) {
-  const first = initialState(graph);
-  const hide = { ...first.hide };
+  const { hide } = closedState();
   if (options.showConstants !== null) hide.constants = !options.showConstants;
-  let state = { ...first, hide };
-  if (options.opened !== null)
-    state = options.opened.reduce((now, name) => openByName(graph, now, name), depthState(graph, 1, hide));
-  else if (options.depth !== null) state = levelsState(graph, options.depth, hide, options.foldRepeats !== false);
+  let state = outset(graph, options, hide);
   if (options.foldRepeats === false) state = { ...state, unfolded: new Set(indexGraph(graph).repeatOf.keys()) };
   const place = failurePlace(graph);
   if (place !== "") state = revealState(graph, state, place);
@@ -39,6 +36,12 @@ export function startState(graph, options) {
     ...state,
     hide: options.showConstants === null ? state.hide : { ...state.hide, constants: !options.showConstants },
   };
+}
+
+/** @type {(graph: Graph, options: Pick<import("./options.js").Options, "depth"|"opened"|"foldRepeats">, hide: State["hide"]) => State} */
+function outset(graph, { depth, opened, foldRepeats }, hide) {
+  if (opened !== null) return opened.reduce((now, name) => openByName(graph, now, name), depthState(graph, 1, hide));
+  return depth === null ? { ...initialState(graph), hide } : levelsState(graph, depth, hide, foldRepeats !== false);
 }
 
 /** @type {(graph: Graph, state: State, command: import("./options.js").Command) => State} */

@@ -180,9 +180,10 @@ function isHidden(index, hide, node) {
 function collectLinks(graph, index, state, itemOfNode) {
   /** @type {Link[]} */
   const links = [];
-  /** @type {Map<string, Link>} */
+  /** @type {Map<number, Link>} */
   const known = new Map();
   const origin = originFinder(index, state.hide);
+  const slots = graph.edges.reduce((most, { tailSlot }) => Math.max(most, tailSlot), 0) + 1;
   for (const edge of graph.edges) {
     if (isHidden(index, state.hide, edge.head)) continue;
     const tensor = origin(edge.tail, edge.tailSlot);
@@ -190,7 +191,7 @@ function collectLinks(graph, index, state, itemOfNode) {
     const tail = itemOfNode[tensor.node];
     const head = itemOfNode[edge.head];
     if (tail < 0 || head < 0 || tail === head) continue;
-    const key = `${tensor.node} ${tensor.slot} ${head}`;
+    const key = (tensor.node * slots + tensor.slot) * (graph.nodes.length + graph.calls.length) + head;
     const link = known.get(key);
     if (link) {
       link.slots.push(edge.slot);

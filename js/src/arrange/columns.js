@@ -207,6 +207,8 @@ function extentOf({ blocks, edges }, { xs, ys, lines, labels }, from, to, firstT
 
 /** @type {(points: number[], columns: Column[], cuts: Cut[]) => number[]} */
 function foldLine(points, columns, cuts) {
+  const home = homeOf(points, columns);
+  if (home) return points.map((value, i) => value + (i % 2 === 0 ? home.dx : home.dy));
   const pieces = splitAtCuts(points, cuts);
   const first = columnOf(pieces[0] ?? points, columns);
   // A line that starts on a cut leaves from the column above it.
@@ -247,6 +249,16 @@ function enteringPieces(pieces, { firstTop }) {
 function straight(x, from, to) {
   const third = (to - from) / 3;
   return [x, from, x, from + third, x, to - third, x, to];
+}
+
+/** @type {(points: number[], columns: Column[]) => Column | null} the one column that holds a line, as it does nearly all */
+function homeOf(points, columns) {
+  let [top, bottom] = [Infinity, -Infinity];
+  for (let i = 1; i < points.length; i += 6) {
+    top = Math.min(top, points[i]);
+    bottom = Math.max(bottom, points[i]);
+  }
+  return columns.find(({ from, to }) => top > from && bottom < to) ?? null;
 }
 
 /** @type {(piece: number[], columns: Column[]) => number} the column that the middle of the piece lies in */

@@ -53,8 +53,7 @@ export function placeLabels(given) {
     if (edge.labelWidth === 0 || given.isRail[at] || isLabelled.has(key)) return null;
     for (const { gap, x, y } of candidates(given, at)) {
       const rect = { x, y, width: edge.labelWidth, height: LABEL_HEIGHT };
-      const inTheWay = [...rects[gap], ...rects[gap + 1]];
-      if (inTheWay.some((other) => overlap(rect, other))) continue;
+      if (meetsAny(rect, rects[gap]) || meetsAny(rect, rects[gap + 1])) continue;
       if (strokes[gap].some((points) => touches(rect, points))) continue;
       rects[gap].push(rect);
       isLabelled.add(key);
@@ -116,12 +115,12 @@ function gapAt(rows, y) {
 
 /** @type {(points: number[], at: number) => number[]} points along the cubic that starts at index `at` */
 function sample(points, at) {
-  const [x0, y0, x1, y1, x2, y2, x3, y3] = points.slice(at, at + 8);
+  const [x0, y0, x3, y3] = [points[at], points[at + 1], points[at + 6], points[at + 7]];
+  const [x1, y1, x2, y2] = [points[at + 2], points[at + 3], points[at + 4], points[at + 5]];
+  if (x0 === x1 && x1 === x2 && x2 === x3) return [x0, y0, x3, y3];
   const result = [x0, y0];
-  const isStraight = x0 === x1 && x1 === x2 && x2 === x3;
-  const steps = isStraight ? 1 : SAMPLES;
-  for (let i = 1; i <= steps; i += 1) {
-    const t = i / steps;
+  for (let i = 1; i <= SAMPLES; i += 1) {
+    const t = i / SAMPLES;
     const s = 1 - t;
     result.push(s * s * s * x0 + 3 * s * s * t * x1 + 3 * s * t * t * x2 + t * t * t * x3);
     result.push(s * s * s * y0 + 3 * s * s * t * y1 + 3 * s * t * t * y2 + t * t * t * y3);
@@ -129,8 +128,13 @@ function sample(points, at) {
   return result;
 }
 
-/** @type {(a: Rect, b: Rect) => boolean} */
-const overlap = (a, b) => a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height;
+/** @type {(a: Rect, others: Rect[]) => boolean} */
+function meetsAny(a, others) {
+  for (const b of others) {
+    if (a.x < b.x + b.width && b.x < a.x + a.width && a.y < b.y + b.height && b.y < a.y + a.height) return true;
+  }
+  return false;
+}
 
 /** @type {(rect: Rect, points: number[]) => boolean} whether the polyline meets the rectangle */
 function touches(rect, points) {
@@ -142,20 +146,26 @@ function touches(rect, points) {
 
 /** Clips the segment to the rectangle (Liang and Barsky, 1984). @type {(rect: Rect, x0: number, y0: number, x1: number, y1: number) => boolean} */
 function segmentMeets(rect, x0, y0, x1, y1) {
+  const [left, top] = [rect.x, rect.y];
+  const [right, bottom] = [left + rect.width, top + rect.height];
+  // Most segments are all on one side, and this is asked often.
+  if (x0 < left && x1 < left) return false;
+  if (x0 > right && x1 > right) return false;
+  if (y0 < top && y1 < top) return false;
+  if (y0 > bottom && y1 > bottom) return false;
   let start = 0;
   let end = 1;
   const dx = x1 - x0;
   const dy = y1 - y0;
-  for (const [p, q] of [
-    [-dx, x0 - rect.x],
-    [dx, rect.x + rect.width - x0],
-    [-dy, y0 - rect.y],
-    [dy, rect.y + rect.height - y0],
-  ]) {
-    if (p === 0) {
-      if (q < 0) return false;
-    } else if (p < 0) start = Math.max(start, q / p);
-    else end = Math.min(end, q / p);
+  if (dx !== 0) {
+    const [one, other] = [(left - x0) / dx, (right - x0) / dx];
+    start = Math.max(start, Math.min(one, other));
+    end = Math.min(end, Math.max(one, other));
+  }
+  if (dy !== 0) {
+    const [one, other] = [(top - y0) / dy, (bottom - y0) / dy];
+    start = Math.max(start, Math.min(one, other));
+    end = Math.min(end, Math.max(one, other));
   }
   return start <= end;
 }

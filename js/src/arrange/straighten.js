@@ -27,12 +27,12 @@ export function straighten(task, solution, bends, ends, nodeOf) {
   for (const row of rows) clearOverlaps(row, result);
   const passing = result.map((_, edge) => edge).filter((edge) => result[edge].length > 0);
   passing.sort((a, b) => result[b].length - result[a].length);
-  const placeOf = new Map();
-  rows.forEach((row) => row.forEach((slot, place) => placeOf.set(slotKey(slot.edge, slot.at), { row, place })));
+  const placeOf = result.map(() => /** @type {{row: Slot[], place: number}[]} */ ([]));
+  for (const row of rows) row.forEach(({ edge, at }, place) => edge >= 0 && (placeOf[edge][at] = { row, place }));
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const edge of passing) {
       const rooms = result[edge].map((_, at) => {
-        const { row, place } = placeOf.get(slotKey(edge, at));
+        const { row, place } = placeOf[edge][at];
         return roomOf(row, place, result);
       });
       const line = straightest(rooms, result[edge], ends.tails[edge], ends.heads[edge]);
@@ -41,9 +41,6 @@ export function straighten(task, solution, bends, ends, nodeOf) {
   }
   return result;
 }
-
-/** @type {(edge: number, at: number) => string} */
-const slotKey = (edge, at) => `${edge} ${at}`;
 
 /** @type {(task: ScopeTask, solution: Solution, bends: number[][], nodeOf: (end: number, isTail: boolean) => number) => Slot[][]} */
 function slotRows(task, solution, bends, nodeOf) {

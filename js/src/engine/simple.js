@@ -163,9 +163,11 @@ function placeRow(row, arcs, gapAfter, xs) {
   row.forEach((node, place) => {
     if (place > 0) offset += gapAfter(row[place - 1], node);
     offsets.push(offset);
-    const wishes = arcs.flatMap((table) =>
-      table[node].map(({ other, dx, weight }) => ({ at: xs[other] + dx - offset, weight })),
-    );
+    /** @type {{at: number, weight: number}[]} */
+    const wishes = [];
+    for (const table of arcs) {
+      for (const { other, dx, weight } of table[node]) wishes.push({ at: xs[other] + dx - offset, weight });
+    }
     if (wishes.length === 0) wishes.push({ at: xs[node] - offset, weight: 0.01 });
     let block = { first: place, last: place, wishes, at: weightedMedian(wishes) };
     while (blocks.length > 0 && blocks[blocks.length - 1].at > block.at) {

@@ -10,12 +10,15 @@
  * @property {number} to lower or right node
  * @property {number} length x of `to` less x of `from`: wanted for arcs, least for neighbours
  * @property {number} weight
+ *
+ * @typedef {{enter: number[], first: number, end: number}} Group what a walk enters from `first` on and before `end`
  */
 
 const TIGHT = 0.01;
 /** Larger graphs are left as they are: the work grows with the square. */
 const MOST_NODES = 220;
 const MOVES_EACH = 4;
+const DIRECTIONS = [-1, 1];
 
 /**
  * @param {Layers} layers rows in their final order
@@ -47,17 +50,20 @@ function linksOf({ rows, up }, gapAfter) {
 function moveOneGroup(count, links, xs) {
   const { enter, leave } = spanningForest(count, links, xs);
   for (let node = 0; node < count; node += 1) {
-    const isInside = (/** @type {number} */ other) => enter[other] >= enter[node] && enter[other] < leave[node];
-    const border = links.filter(({ from, to }) => isInside(from) !== isInside(to));
-    for (const direction of [-1, 1]) {
-      const distance = bestMove(border, isInside, direction, xs);
+    /** @type {Group} */
+    const group = { enter, first: enter[node], end: leave[node] };
+    for (const direction of DIRECTIONS) {
+      const distance = bestMove(links, group, direction, xs);
       if (distance === 0) continue;
-      for (let other = 0; other < count; other += 1) if (isInside(other)) xs[other] += direction * distance;
+      for (let other = 0; other < count; other += 1) if (isInside(group, other)) xs[other] += direction * distance;
       return true;
     }
   }
   return false;
 }
+
+/** @type {(group: Group, node: number) => boolean} */
+const isInside = ({ enter, first, end }, node) => enter[node] >= first && enter[node] < end;
 
 /** @type {(count: number, links: Link[], xs: number[]) => {enter: number[], leave: number[]}} when a walk over tight links enters and leaves each node; a node's part of the tree is what is entered between */
 function spanningForest(count, links, xs) {
@@ -92,21 +98,23 @@ function spanningForest(count, links, xs) {
 }
 
 /**
- * @param {Link[]} border links between the group and the rest
- * @param {(node: number) => boolean} isInside
+ * @param {Link[]} links those between the group and the rest count
+ * @param {Group} group
  * @param {number} direction -1 or 1
  * @param {number[]} xs
  * @returns {number} how far the group can move with gain; 0 where it can't
  */
-function bestMove(border, isInside, direction, xs) {
+function bestMove(links, group, direction, xs) {
   let slope = 0;
   let room = Infinity;
-  for (const { isArc, from, to, length, weight } of border) {
-    const excess = xs[to] - xs[from] - length;
-    const change = isInside(to) ? direction : -direction;
-    if (isArc) {
+  for (const link of links) {
+    const isHeadInside = isInside(group, link.to);
+    if (isHeadInside === isInside(group, link.from)) continue;
+    const excess = xs[link.to] - xs[link.from] - link.length;
+    const change = isHeadInside ? direction : -direction;
+    if (link.isArc) {
       const isNearing = Math.abs(excess) > TIGHT && excess * change < 0;
-      slope += isNearing ? -weight : weight;
+      slope += isNearing ? -link.weight : link.weight;
       if (isNearing) room = Math.min(room, Math.abs(excess));
     } else if (change < 0) {
       if (excess <= TIGHT) return 0;
