@@ -12,7 +12,7 @@
  * @property {string} title
  * @property {boolean} isRamp whether the legend goes from little to much
  */
-import { formatMetric, metricLabel } from "./format.js";
+import { formatCount, formatMetric, metricLabel } from "./format.js";
 import { familyOf } from "./theme.js";
 
 /** @type {Record<keyof import("./theme.js").FamilyColours, string>} */
@@ -73,7 +73,8 @@ export function colouring(graph, mode, palette, numbers, items, legend = "") {
       metricLabel(name),
       items,
       (item) => metricOf(graph, item, name),
-      (value) => formatMetric(name, value),
+      // The title says what is counted.
+      (value) => (name === "parameters" ? formatCount(value) : formatMetric(name, value)),
     );
   }
   return byFamily(graph, palette, items);

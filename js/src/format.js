@@ -67,7 +67,8 @@ export function formatMetric(name, value) {
 }
 
 /** @param {string} name of a metric, for example `size_bytes` */
-export const metricLabel = (name) => name.replace(/_(bytes|ms)$/, "").replaceAll("_", " ");
+export const metricLabel = (name) =>
+  name === "size_bytes" ? "size of results" : name.replace(/_(bytes|ms)$/, "").replaceAll("_", " ");
 
 /** @param {TensorSpec} spec */
 export const formatSpec = (spec) => `${formatShape(spec.shape)} ${spec.dtype}`;

@@ -165,7 +165,7 @@ function cardMarks(box, graph, palette, look) {
     kind: "rect",
     x,
     y: y + CARD_RADIUS,
-    width: 3.5,
+    width: barWidth(look),
     height: height - 2 * CARD_RADIUS,
     radius: 1.5,
     fill: bar,
@@ -175,6 +175,9 @@ function cardMarks(box, graph, palette, look) {
   marks.push(...titleMarks(box, firstLine, palette, failed));
   return marks;
 }
+
+/** Colours that somebody asked for are seen at once. @param {BoxLook} look */
+const barWidth = (look) => (look.colour === null ? 3.5 : 8);
 
 /** @type {(box: Box, firstLine: number, palette: Palette, failed: boolean) => Mark[]} */
 function titleMarks(box, firstLine, palette, failed) {
@@ -229,7 +232,7 @@ function scopeMarks(box, graph, palette, look) {
   /** @type {Mark[]} */
   const marks = [
     { kind: "rect", x, y, width, height, radius: SCOPE_RADIUS, fill: levelFill(palette, item.depth), ...edge },
-    { kind: "rect", x, y: middle - 8, width: 3.5, height: 16, radius: 1.5, fill: bar },
+    { kind: "rect", x, y: middle - 8, width: barWidth(look), height: 16, radius: 1.5, fill: bar },
     chevron(x + 13, middle, true, palette),
   ];
   const room = width - HANDLE_WIDTH - 12 - (failed ? 22 : 0);

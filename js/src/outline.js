@@ -13,6 +13,7 @@
  */
 import { element, icon } from "./dom.js";
 import { formatBytes, formatShape, formatSpec, shortDtype } from "./format.js";
+import { operationText } from "./measure.js";
 
 /** A longer list slows the page down without helping anyone; search finds the rest. */
 const MOST_ROWS = 1500;
@@ -202,7 +203,9 @@ export function describeRoute(graph, scene, route) {
 /** @type {(graph: Graph, id: number) => string} */
 function nodeKind(graph, id) {
   const node = graph.nodes[id];
-  return node?.kind === "op" || node?.kind === "opaque" ? `(${node.op}, operation)` : `(${node?.kind})`;
+  if (node?.kind !== "op" && node?.kind !== "opaque") return `(${node?.kind})`;
+  // A sign is no word.
+  return operationText(node.op ?? "") === node.op ? "(operation)" : `(${node.op}, operation)`;
 }
 
 /** @type {(document: Document, graph: Graph, box: Box, isSelected: boolean, isCurrent: boolean) => HTMLElement} */

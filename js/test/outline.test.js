@@ -113,3 +113,10 @@ test("a route is described by its tensor and its ends", () => {
   assert.ok(route);
   assert.equal(describeRoute(graph, scene, route), "1×128 int64 · 1.02 kB\nfrom input_ids\nto transformer.wte (input)");
 });
+
+test("an operation is called once; one that is written as a sign, by its word too", () => {
+  const { boxes } = scene;
+  const textOf = (/** @type {string} */ name) => describeBox(graph, boxes[indexOf(scene, name)]);
+  assert.match(textOf("transformer.add"), /^\+ \(add, operation\)/);
+  assert.match(textOf("transformer.arange"), /^arange \(operation\)/);
+});
