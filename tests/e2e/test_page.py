@@ -76,6 +76,24 @@ class View:
     def wait_selected(self, *names: str) -> None:
         self.wait("JSON.stringify(atlas.selection) === JSON.stringify(argument)", list(names))
 
+    def pixels(self, colour: str) -> int:
+        """How many pixels of the map have a colour, `#rrggbb`, in the frame after the next."""
+        found: int = self.root.evaluate(
+            """async (element, colour) => {
+                for (let i = 0; i < 2; i += 1) await new Promise(requestAnimationFrame);
+                const canvas = element.shadowRoot.querySelector(".stage canvas");
+                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+                const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+                let found = 0;
+                for (let i = 0; i < data.length; i += 4) {
+                    found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
+                }
+                return found;
+            }""",
+            colour,
+        )
+        return found
+
     def wait_still(self) -> None:
         """Wait until nothing moves: the same place in two looks, some frames apart."""
         self.root.evaluate(
@@ -197,6 +215,27 @@ def test_repeat_shows_one_all_or_a_range(opened: Callable[..., View]) -> None:
     view.wait("JSON.stringify(atlas.visible()) === JSON.stringify(argument)", folded)
 
 
+def test_repeat_shows_all_by_a_button_and_by_shift_click(opened: Callable[..., View]) -> None:
+    view = opened(depth=0)
+    folded = view.visible
+    blocks = {f"layers.{number}" for number in range(4)}
+    view.click("layers.0")
+    panel = view.root.locator(".panel")
+    panel.get_by_role("button", name="Show all").click()
+    view.wait_visible("layers.3")
+    assert blocks <= set(view.visible)
+    view.wait_still()
+    view.click("layers.2")
+    panel.get_by_role("button", name="Fold").click()
+    view.wait("JSON.stringify(atlas.visible()) === JSON.stringify(argument)", folded)
+    view.wait_still()
+    view.page.keyboard.down("Shift")
+    view.click("layers.0", "handle")
+    view.page.keyboard.up("Shift")
+    view.wait_visible("layers.3")
+    assert blocks <= set(view.visible)
+
+
 def test_wheel_zooms_around_the_mouse_and_drag_moves(opened: Callable[..., View]) -> None:
     view = opened(depth=0)
     view.wait_still()
@@ -219,19 +258,24 @@ def test_wheel_zooms_around_the_mouse_and_drag_moves(opened: Callable[..., View]
 def test_hover_marks_the_edges_of_a_node(opened: Callable[..., View]) -> None:
     view = opened(depth=0)
     view.wait_still()
-    colour = "rgb(18, 89, 190)"
-    count = """(element, colour) => {
-        const canvas = element.shadowRoot.querySelector(".stage canvas");
-        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-        const [r, g, b] = colour.match(/\\d+/g).map(Number);
-        let found = 0;
-        for (let i = 0; i < data.length; i += 4) found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
-        return found;
-    }"""
-    assert view.root.evaluate(count, colour) == 0
+    assert view.pixels("#1259be") == 0
     view.page.mouse.move(*view.point("embed"))
-    view.root.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    assert view.root.evaluate(count, colour) > 100
+    assert view.pixels("#1259be") > 100
+
+
+def test_selection_marks_the_way_to_it_and_from_it(opened: Callable[..., View]) -> None:
+    view = opened(depth=0)
+    view.wait_still()
+    # Lines that end at the selection, lines on the way to it, lines that start at it, lines on the way from it.
+    colours = ["#1259be", "#84aae4", "#a34b06", "#d9a273"]
+    assert [view.pixels(colour) for colour in colours] == [0, 0, 0, 0]
+    view.click("norm")
+    view.wait_selected("norm")
+    view.page.mouse.move(200, 500)
+    assert all(view.pixels(colour) > 20 for colour in colours)
+    view.page.keyboard.press("Escape")
+    view.wait_selected()
+    assert [view.pixels(colour) for colour in colours] == [0, 0, 0, 0]
 
 
 def test_pointing_at_an_edge_tells_about_its_tensor(opened: Callable[..., View]) -> None:
@@ -342,8 +386,11 @@ def test_filters_hide_and_count(opened: Callable[..., View]) -> None:
     row = view.root.get_by_text("hide parameters").locator("..")
     parameters = sum(node["kind"] in ("parameter", "buffer") for node in document("decoder")["nodes"])
     assert str(parameters) in row.inner_text()
+    button = view.root.locator(".menu-box > button").first
+    assert button.inner_text().split() == ["Hidden", str(parameters), "parameters"]
     view.root.get_by_label("hide parameters").uncheck()
     view.wait_visible("embed.weight")
+    assert button.inner_text().split() == ["Hidden", "nothing"]
     view.root.get_by_label("hide shape-only operations").check()
     view.wait("!atlas.visible().some((name) => /\\.(view|transpose|reshape)(_\\d+)?$/.test(name))")
 
@@ -362,6 +409,8 @@ def test_colour_by_a_number_shows_a_legend(opened: Callable[..., View]) -> None:
     assert legend.locator("i").count() == 6
     view.root.get_by_label("Colour by").select_option(label="dtype")
     assert "float32" in legend.inner_text()
+    view.root.get_by_label("Colour by").select_option(label="module type")
+    assert not legend.is_visible()
 
 
 def test_minimap_leads_to_the_end(opened: Callable[..., View]) -> None:
@@ -372,6 +421,25 @@ def test_minimap_leads_to_the_end(opened: Callable[..., View]) -> None:
     assert box is not None
     view.page.mouse.click(box["x"] + box["width"] / 2, box["y"] + box["height"] - 8)
     view.wait("atlas.rect('output.logits').y < 800")
+    # Dragging the window follows the mouse.
+    view.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] - 8)
+    view.page.mouse.down()
+    view.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + 10, steps=6)
+    view.page.mouse.up()
+    view.wait("atlas.rect('ids').y > 0 && atlas.rect('output.logits').y > 800")
+
+
+def test_breadcrumb_names_the_module_in_view(opened: Callable[..., View]) -> None:
+    view = opened(depth=3)
+    view.wait_still()
+    crumbs = view.root.get_by_role("navigation", name="Enclosing modules")
+    assert not crumbs.is_visible()
+    view.atlas("atlas.focus('layers.0.attn.softmax')")
+    view.page.mouse.move(640, 400)
+    for _ in range(12):
+        view.page.mouse.wheel(0, -60)
+    crumbs.get_by_role("button", name="attn").wait_for()
+    assert view.selection == []
 
 
 def test_breadcrumb_leads_out(opened: Callable[..., View]) -> None:
@@ -418,6 +486,26 @@ def test_theme_follows_the_system_and_the_option(opened: Callable[..., View]) ->
     view.wait("root.host.dataset.theme === 'dark'")
     fixed = opened(depth=0, theme="light")
     assert fixed.root.get_attribute("data-theme") == "light"
+
+
+def test_map_and_minimap_follow_the_theme_of_a_notebook(opened: Callable[..., View]) -> None:
+    view = opened(depth=3, fold_repeats=False)
+    view.wait_still()
+    brightest = """(element) => {
+        const canvas = element.shadowRoot.querySelector(".map canvas");
+        const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+        let most = 0;
+        for (let i = 0; i < data.length; i += 4) if (data[i + 3] > 0) most = Math.max(most, data[i]);
+        return most;
+    }"""
+    assert view.root.evaluate(brightest) > 220
+    view.page.evaluate("document.body.dataset.jpThemeLight = 'false'")
+    view.wait("root.host.dataset.theme === 'dark'")
+    assert view.pixels("#15171c") > 10_000
+    assert view.root.evaluate(brightest) < 220
+    view.page.evaluate("document.body.dataset.jpThemeLight = 'true'")
+    view.wait("root.host.dataset.theme === 'light'")
+    assert view.pixels("#fafaf8") > 10_000
 
 
 @pytest.mark.parametrize("format_name", ["SVG picture", "PNG picture", "JSON document"])
@@ -470,9 +558,18 @@ def test_small_screen_has_a_bottom_sheet_and_nothing_sticks_out(browser: Browser
     rect = view.rect("embed")
     assert rect["y"] + rect["height"] < sheet["y"]
     assert page.evaluate("document.documentElement.scrollWidth") <= 600
-    for box in view.root.locator(".bar > *").all():
-        size = box.bounding_box()
-        assert size is None or size["x"] + size["width"] <= 600
+    more = view.root.get_by_label("More controls")
+    for width in (900, 600, 420):
+        page.set_viewport_size({"width": width, "height": 800})
+        for _ in range(2):
+            for box in view.root.locator(".bar > *").all():
+                size = box.bounding_box()
+                assert size is None or size["x"] + size["width"] <= width
+            more.click()
+    assert not view.root.get_by_label("Colour by").is_visible()
+    more.click()
+    assert view.root.get_by_label("Colour by").is_visible()
+    assert view.root.get_by_role("button", name="Help").is_visible()
     context.close()
     assert errors == []
 
