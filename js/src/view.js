@@ -153,6 +153,8 @@ export class View {
   async #start() {
     await this.apply(this.state, null);
     this.isReady = true;
+    // A picture that needs no Graphviz looks as it would with it; the name is put right when it has started.
+    this.host.dataset.engine = this.scene.stats.engineCalls > 0 ? this.scene.stats.engine : "viz";
     this.host.dataset.ready = "true";
     this.#startEngine();
     const [first] = this.selected;
