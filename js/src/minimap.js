@@ -124,15 +124,19 @@ function drawScene(canvas, scene, palette, colourOf, { width, height, ratio, sca
   if (!context) return;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, width, height);
+  const holdsModules = new Set(scene.boxes.flatMap(({ item, parent }) => (item.kind === "node" ? [] : [parent])));
+  // Operations in a module are too small to be told apart here; its colour tells more.
+  const isGround = (/** @type {number} */ index) => scene.boxes[index].item.isOpen && holdsModules.has(index);
   scene.boxes.forEach((box, index) => {
+    if (box.parent >= 0 && !isGround(box.parent)) return;
     const area = [
       scale.left + box.x * scale.x,
       scale.top + box.y * scale.y,
       Math.max(box.width * scale.x, 1.5),
       Math.max(box.height * scale.y, 1),
     ];
-    context.fillStyle = box.item.isOpen ? levelFill(palette, box.item.depth) : colourOf(index);
-    context.globalAlpha = box.item.isOpen ? 1 : 0.6;
+    context.fillStyle = isGround(index) ? levelFill(palette, box.item.depth) : colourOf(index);
+    context.globalAlpha = isGround(index) ? 1 : 0.6;
     context.fillRect(.../** @type {[number, number, number, number]} */ (area));
   });
   context.globalAlpha = 1;
