@@ -85,6 +85,9 @@ function whenIdle({ defaultView }, work) {
   else setTimeout(work, 0);
 }
 
+/** The engine to come, before it has started. @type {() => "viz"|"simple"} */
+const likelyEngine = () => (typeof WebAssembly === "undefined" ? "simple" : "viz");
+
 export class View {
   /**
    * @param {HTMLElement} host
@@ -154,7 +157,7 @@ export class View {
     await this.apply(this.state, null);
     this.isReady = true;
     // A picture that needs no Graphviz looks as it would with it; the name is put right when it has started.
-    this.host.dataset.engine = this.scene.stats.engineCalls > 0 ? this.scene.stats.engine : "viz";
+    this.host.dataset.engine = this.scene.stats.engineCalls > 0 ? this.scene.stats.engine : likelyEngine();
     this.host.dataset.ready = "true";
     this.#startEngine();
     const [first] = this.selected;
