@@ -1,7 +1,7 @@
 /**
  * Builds the bundles into python/torchatlas/static/: `atlas.js` (the view in a notebook, an ES module with the layout worker
  * as text), `page.js` (the same for pages, a script that can stand in HTML), `loader.js` (what each notebook view carries),
- * `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of what is
+ * `lite.js` (the map that a notebook keeps), `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of what is
  * bundled.
  */
 import { build } from "esbuild";
@@ -171,6 +171,7 @@ async function main() {
     plugins: [substitute(viz, workerText)],
   });
   const loader = await build({ ...shared, entryPoints: [join(source, "loader.js")], format: "esm" });
+  const lite = await build({ ...shared, entryPoints: [join(source, "lite.js")], format: "esm" });
   const headless = await build({
     ...shared,
     entryPoints: [join(source, "headless.js")],
@@ -186,6 +187,7 @@ async function main() {
     writeFile(join(target, "atlas.js"), /** @type {any} */ (atlas.outputFiles)[0].contents),
     writeFile(join(target, "page.js"), checkInline(/** @type {any} */ (page.outputFiles)[0].text)),
     writeFile(join(target, "loader.js"), /** @type {any} */ (loader.outputFiles)[0].contents),
+    writeFile(join(target, "lite.js"), /** @type {any} */ (lite.outputFiles)[0].contents),
     writeFile(join(target, "headless.js"), /** @type {any} */ (headless.outputFiles)[0].contents),
     writeFile(join(target, "viz.wasm"), viz.wasm),
     writeFile(join(target, "THIRD_PARTY_NOTICES.txt"), `${notices.join(line)}\n`),

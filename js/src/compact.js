@@ -37,20 +37,20 @@ export function compactSvg(scene, graph, palette, look = {}) {
       isSelected: look.isSelected?.(box) ?? false,
     });
     const drawn = marks.map((mark) => written(mark, classes)).join("");
-    return look.isNamed ? `<g data-name="${escapeXml(box.item.name)}">${drawn}</g>` : drawn;
+    return look.isNamed ? `<g data-name='${quotable(box.item.name)}'>${drawn}</g>` : drawn;
   };
   const panels = scene.boxes.filter((box) => box.item.isOpen).map(draw);
   const leaves = scene.boxes.filter((box) => !box.item.isOpen).map(draw);
   const body = [...panels, ...lines(scene, palette, classes), ...leaves, ...labels(scene, palette, classes)].join("");
   const width = Math.ceil(scene.width + 2 * MARGIN);
   const height = Math.ceil(scene.height + 2 * MARGIN);
-  const title = escapeXml(graph.title);
+  const title = quotable(graph.title);
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}"` +
-    ` viewBox="${-MARGIN} ${-MARGIN} ${width} ${height}" role="img" aria-label="${title}"` +
-    ` stroke-linecap="round" stroke-linejoin="round"><title>${title}</title>` +
+    `<svg xmlns='http://www.w3.org/2000/svg' width='${width}' height='${height}'` +
+    ` viewBox='${-MARGIN} ${-MARGIN} ${width} ${height}' role='img' aria-label='${title}'` +
+    ` stroke-linecap='round' stroke-linejoin='round'><title>${title}</title>` +
     `<style>text{white-space:pre}${classes.css()}</style>` +
-    `<path fill="${palette.background}" d="M${-MARGIN} ${-MARGIN}h${width}v${height}h${-width}z"/>${body}</svg>`
+    `<path fill='${palette.background}' d='M${-MARGIN} ${-MARGIN}h${width}v${height}h${-width}z'/>${body}</svg>`
   );
 }
 
@@ -63,7 +63,7 @@ class Classes {
   of(look) {
     const name = this.#names.get(look) ?? nameOf(this.#names.size);
     this.#names.set(look, name);
-    return ` class="${name}"`;
+    return ` class='${name}'`;
   }
 
   css() {
@@ -83,10 +83,10 @@ function written(mark, classes) {
       (mark.stroke ? `;stroke:${mark.stroke};stroke-width:${tenth(mark.lineWidth ?? 1)}` : "") +
       (mark.dash ? `;stroke-dasharray:${mark.dash.join(" ")}` : ""),
   );
-  if (mark.kind === "path") return `<path${paint} d="${tenths(mark.d)}"/>`;
+  if (mark.kind === "path") return `<path${paint} d='${tenths(mark.d)}'/>`;
   const { x, y, width, height, radius } = mark;
   const [w, h, r] = [width, height, radius].map((size) => tenth(Math.max(size, 0)));
-  return `<rect${paint} x="${tenth(x)}" y="${tenth(y)}" width="${w}" height="${h}"${r ? ` rx="${r}"` : ""}/>`;
+  return `<rect${paint} x='${tenth(x)}' y='${tenth(y)}' width='${w}' height='${h}'${r ? ` rx='${r}'` : ""}/>`;
 }
 
 /** @type {(mark: import("./marks.js").TextMark, classes: Classes) => string} */
@@ -96,10 +96,10 @@ function writtenText(mark, classes) {
   const whole = `font-family:${family}${mark.anchor === "start" ? "" : `;text-anchor:${mark.anchor}`}${halo}`;
   const runs = fittingRuns(mark).map(({ text, font, fill }) => {
     const { size, weight } = FONTS[font];
-    return { text: escapeXml(text), look: `font-size:${size}px;font-weight:${weight};fill:${fill}` };
+    return { text: quotable(text), look: `font-size:${size}px;font-weight:${weight};fill:${fill}` };
   });
   const [only, ...more] = runs;
-  const place = `x="${tenth(mark.x)}" y="${tenth(mark.y)}"`;
+  const place = `x='${tenth(mark.x)}' y='${tenth(mark.y)}'`;
   if (only && more.length === 0) return `<text${classes.of(`${whole};${only.look}`)} ${place}>${only.text}</text>`;
   const spans = runs.map(({ text, look }) => `<tspan${classes.of(look)}>${text}</tspan>`).join("");
   return `<text${classes.of(whole)} ${place}>${spans}</text>`;
@@ -114,11 +114,11 @@ function lines({ routes }, palette, classes) {
     byWidth.set(width, (byWidth.get(width) ?? "") + linePath(route));
   }
   const paths = [...byWidth].map(
-    ([width, d]) => `<path${classes.of(`fill:none;stroke:${palette.edge};stroke-width:${width}`)} d="${d}"/>`,
+    ([width, d]) => `<path${classes.of(`fill:none;stroke:${palette.edge};stroke-width:${width}`)} d='${d}'/>`,
   );
   if (routes.length === 0) return paths;
   const arrows = routes.map((route) => tenths(arrowPath(route))).join("");
-  return [...paths, `<path fill="${palette.edge}" d="${arrows}"/>`];
+  return [...paths, `<path fill='${palette.edge}' d='${arrows}'/>`];
 }
 
 /** @param {Route} route @returns {string} relative, in whole px */
@@ -145,6 +145,9 @@ function labels(scene, palette, classes) {
     return mark ? written(mark, classes) : "";
   });
 }
+
+/** Attributes are in single quotes, which cost nothing inside HTML and JSON. @param {string} text */
+const quotable = (text) => escapeXml(text).replaceAll("'", "&#39;");
 
 /** @param {number} value */
 const tenth = (value) => Math.round(value * 10) / 10;

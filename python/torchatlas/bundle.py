@@ -30,6 +30,16 @@ def loader() -> str:
 
 
 @functools.cache
+def packed_lite() -> bytes:
+    """The map that a notebook keeps, one ES module, gzip.
+
+    Raises:
+        FileNotFoundError: the bundle was not built.
+    """
+    return gzip.compress(_static("lite.js"), mtime=0)
+
+
+@functools.cache
 def packed_script() -> bytes:
     """The view in notebooks, an ES module, gzip; equal bytes for equal content."""
     return gzip.compress(_static("atlas.js"), mtime=0)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from torchatlas import export, media
+from torchatlas import export, media, picture
 from torchatlas.options import ViewOptions, require_boolean, require_integer
 from torchatlas.trace import Trace, trace
 from torchatlas.view import How, Names, View, file_name, require_how
@@ -186,6 +186,8 @@ def trace_model(
         legend=legend,
         notes=notes,
     )
+    if media.current() in ("widget", "static"):
+        picture.warm_up()
     try:
         recorded = trace(model, inputs, kwargs, past_errors=past_errors, stats=stats, progress=True)
     except BaseException as error:

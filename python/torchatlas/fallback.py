@@ -1,79 +1,165 @@
-"""What stands in for a live view: an outline of the modules that folds without a script, small enough for a notebook.
+"""What stands in for a live view: a picture, a map that opens and closes, an outline; small enough for a notebook.
 
-It is shown before the widget and hidden by it, so that a notebook opened without a kernel still shows the model. It
-folds without a script as well, since viewers that do not trust a notebook remove scripts.
+It is shown before the widget and hidden by it, so that a notebook opened without a kernel still shows the model. The
+map draws itself where scripts run, when it comes into sight. Viewers that do not trust a notebook remove scripts and
+inline SVG; there the picture stays, and the outline, which folds without a script.
 """
 
 from __future__ import annotations
 
+import base64
 import html
 import time
 from collections import deque
 from collections.abc import Iterator
 
+from torchatlas import abridged, bundle, schema
 from torchatlas.graph import Graph, ModuleCall, Node
+from torchatlas.options import ViewOptions
 
-BUDGET_BYTES = 70_000
-"""The most that one outline may add to a notebook: with twenty views it stays below 1.5 MB."""
+BUDGET_BYTES = 72_000
+"""The most that one output may add to a notebook: with twenty views it stays below 1.5 MB."""
+PICTURE_BYTES = 24_000
+"""The most bytes of a picture."""
 _FRAME_BYTES = 2_000
 _MUTED = 'style="opacity: .65"'
 # A view that has just been asked for comes within this time; until then nothing flashes up.
 _PATIENCE_MS = 6_000
+# The data of the map: its code, the graph, the options; a line each.
+_DATA = '<script type="application/octet-stream">{code}\n{graph}\n{options}</script>'
 _SCRIPT = """<script>(() => {{
-  if (Date.now() - {made} > 30000) return;
-  for (const part of document.querySelectorAll('[data-torchatlas-fallback="{key}"]')) {{
-    part.style.display = "none";
-    setTimeout(() => {{ part.style.display = ""; }}, {patience});
+  const parts = document.querySelectorAll('[data-torchatlas-fallback="{key}"]');
+  const unpack = (text) => new Response(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]).stream()
+    .pipeThrough(new DecompressionStream("gzip"))).text();
+  const start = async (part, data) => {{
+    const still = part.querySelector("[data-torchatlas-still]");
+    const host = document.createElement("div");
+    try {{
+      const [code, graph, options] = data.textContent.trim().split("\\n");
+      const address = URL.createObjectURL(new Blob([await unpack(code)], {{ type: "text/javascript" }}));
+      const {{ mount }} = await import(address);
+      URL.revokeObjectURL(address);
+      const text = await unpack(graph);
+      still.style.display = "none";
+      still.before(host);
+      mount(host, text, options);
+    }} catch (error) {{
+      still.style.display = "";
+      host.remove();
+      console.warn("torchatlas: the map could not start: " + error);
+    }}
+  }};
+  for (const part of parts) {{
+    if (Date.now() - {made} < 30000) {{
+      part.style.display = "none";
+      setTimeout(() => {{ part.style.display = ""; }}, {patience});
+    }}
+    const data = part.querySelector("script");
+    if (!data || part.dataset.started) continue;
+    part.dataset.started = "true";
+    new IntersectionObserver((seen, watch) => {{
+      if (!seen.some((each) => each.isIntersecting)) return;
+      watch.disconnect();
+      start(part, data);
+    }}).observe(part);
   }}
 }})();</script>"""
 
 _Row = ModuleCall | Node
 
 
-def render(graph: Graph, key: str, *, is_alone: bool = False, budget_bytes: int = BUDGET_BYTES) -> str:
-    """The outline of a graph as HTML.
+def render(
+    graph: Graph,
+    key: str,
+    options: ViewOptions | None = None,
+    *,
+    picture: bytes | None = None,
+    is_alone: bool = False,
+    budget_bytes: int = BUDGET_BYTES,
+) -> str:
+    """What stands in for a view of a graph, as HTML.
 
-    Modules go in level by level, with their operations, as far as the budget allows; where something is left out, its
-    number is said.
+    The map comes first, then the picture, where they fit; what is left is for the outline. Where the graph is too large
+    for the map, the inside of deep modules is left out. In the outline modules go in level by level, with their
+    operations. Where something is left out, its number is said.
 
     Args:
         graph: the graph.
         key: names the output, for the live view to hide it.
-        is_alone: no live view follows.
+        options: how the map starts.
+        picture: SVG to show where scripts don't run.
+        is_alone: no live view follows, and no script is wanted.
         budget_bytes: the most bytes of the answer.
 
     Returns:
-        HTML of a `div`, and a script that holds it back while a live view is on its way.
+        HTML of a `div`, and a script that starts the map, and holds it back while a live view is on its way.
     """
+    room = budget_bytes - _FRAME_BYTES - (0 if is_alone else len(_SCRIPT))
+    data, left_out = ("", 0) if is_alone else _map_data(graph, options or ViewOptions(), room)
+    room -= len(data)
+    image = "" if picture is None else _image(graph, picture)
+    image = image if len(image.encode()) <= room else ""
+    room -= len(image.encode())
+    head = f"<div><b>{html.escape(graph.title)}</b> <span {_MUTED}>{_about(graph, left_out)}</span></div>"
+    failure = "" if graph.error is None else f"✗ {graph.error.type}: {graph.error.message}"[:500]
+    error = f"<div>{html.escape(failure)}</div>" if failure else ""
+    rows = '<div style="max-height: 420px; overflow: auto">' + "".join(_outline(graph, room)) + "</div>"
+    markup = (
+        f'<div data-torchatlas-fallback="{html.escape(key)}" style="font-size: 13px; line-height: 1.6">'
+        f"{head}{error}<div data-torchatlas-still>{image}{rows}</div>{data}</div>"
+    )
+    if is_alone:
+        return markup
+    return markup + _SCRIPT.format(made=int(time.time() * 1000), key=html.escape(key), patience=_PATIENCE_MS)
+
+
+def _map_data(graph: Graph, options: ViewOptions, room: int) -> tuple[str, int]:
+    """What the map is made from, and how many operations are left out of it; "" where there is no room."""
+    wire = schema.dumps({**options.to_wire(), "notes": {}}).replace("<", "\\u003c")
+    code = base64.b64encode(bundle.packed_lite()).decode("ascii")
+    left = room - len(_DATA) - len(code) - len(wire)
+    found = abridged.pack_within(graph, left * 3 // 4)
+    if found is None:
+        return "", 0
+    packed, left_out = found
+    return _DATA.format(code=code, graph=base64.b64encode(packed).decode("ascii"), options=wire), left_out
+
+
+def _image(graph: Graph, svg: bytes) -> str:
+    # Viewers that do not trust a notebook keep pictures in `img`, and take away inline SVG.
+    data = svg.decode("utf-8").translate({ord(each): f"%{ord(each):02X}" for each in '%#<>"\n'}).replace("&", "&amp;")
+    alt = html.escape(f"Picture of {graph.title[:200]}; an outline follows")
+    # A card of its own ground fits a dark notebook as well as a light one.
+    card = "max-width: 100%; height: auto; border: 1px solid #8886; border-radius: 8px"
+    return (
+        '<div style="max-height: 480px; overflow: auto">'
+        f'<img alt="{alt}" style="{card}" src="data:image/svg+xml,{data}"></div>'
+    )
+
+
+def _outline(graph: Graph, room: int) -> Iterator[str]:
+    """The modules and operations as far as there is room, as nested elements that fold."""
     inside = _inside(graph)
-    kept = _kept(graph, inside, budget_bytes - _FRAME_BYTES)
+    kept = _kept(graph, inside, room)
     # Levels of recursion are levels of modules, not operations; still, a model may nest deeper than Python's stack.
-    body: list[str] = []
-    todo: list[_Row | str] = list(reversed(inside.get(None, ())))
+    outermost = inside.get(None, [])
+    todo: list[_Row | str] = list(reversed(outermost))
+    left_out = sum(_key(each) not in kept for each in outermost)
+    if left_out:
+        todo.insert(0, f"<div {_MUTED}>… {left_out} more</div>")
     while todo:
         row = todo.pop()
         if isinstance(row, str):
-            body.append(row)
+            yield row
         elif _key(row) in kept:
             below = inside.get(row.id, []) if isinstance(row, ModuleCall) else []
             if not below:
-                body.append(_line(graph, row, "div"))
+                yield _line(graph, row, "div")
                 continue
             left_out = sum(_key(each) not in kept for each in below)
-            body.append(_opening(graph, row))
+            yield _opening(graph, row)
             todo.append(f"<div {_MUTED}>… {left_out} more inside</div></details>" if left_out else "</details>")
             todo.extend(reversed([each for each in below if _key(each) in kept]))
-    head = f"<div><b>{html.escape(graph.title)}</b> <span {_MUTED}>{_about(graph)}</span></div>"
-    failure = "" if graph.error is None else f"✗ {graph.error.type}: {graph.error.message}"[:500]
-    error = f"<div>{html.escape(failure)}</div>" if failure else ""
-    outer = (
-        f'<div data-torchatlas-fallback="{html.escape(key)}" '
-        'style="font-size: 13px; line-height: 1.6; max-height: 420px; overflow: auto">'
-    )
-    outline = f"{outer}{head}{error}{''.join(body)}</div>"
-    if is_alone:
-        return outline
-    return outline + _SCRIPT.format(made=int(time.time() * 1000), key=html.escape(key), patience=_PATIENCE_MS)
 
 
 def _inside(graph: Graph) -> dict[int | None, list[_Row]]:
@@ -143,6 +229,7 @@ def _facts(row: _Row) -> Iterator[str]:
         yield f"{int(parameters):,} parameters"
 
 
-def _about(graph: Graph) -> str:
+def _about(graph: Graph, left_out: int) -> str:
     operations = sum(node.kind in ("op", "opaque") for node in graph.nodes)
-    return f"{operations:,} operations in {len(graph.calls):,} module calls"
+    about = f"{operations:,} operations in {len(graph.calls):,} module calls"
+    return f"{about}; {left_out:,} operations in deep modules were too many to keep" if left_out else about

@@ -8,13 +8,17 @@ from __future__ import annotations
 import atexit
 import base64
 import contextlib
+import dataclasses
 import importlib.util
 import json
+import logging
+import math
 import os
 import queue
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Literal, cast
@@ -28,6 +32,10 @@ Style = Literal["plain", "compact"]
 
 PATIENCE_S = 120.0
 """How long a picture may take that somebody asked for."""
+_NOTEBOOK_PATIENCE_S = 4.0
+_log = logging.getLogger(__name__)
+_too_many_nodes: float = math.inf
+"""Nodes of the smallest graph whose picture took too long, or failed."""
 _NEEDED: dict[str, tuple[str, ...]] = {
     "svg": ("py_mini_racer",),
     "png": ("py_mini_racer", "resvg_py"),
@@ -94,6 +102,44 @@ def draw(
     return base64.b64decode(answer["content"])
 
 
+def for_notebook(graph: Graph, options: ViewOptions, most_bytes: int) -> bytes | None:
+    """A picture to be kept in a notebook: of what the view shows at first, or of less where that is too large.
+
+    It must neither keep a cell waiting nor end it: what goes wrong is logged, and a graph of a size that took too long
+    is not tried again.
+
+    Args:
+        graph: the graph.
+        options: how the view starts.
+        most_bytes: the most bytes of the picture.
+
+    Returns:
+        SVG; None where it can't be drawn here, or not in time, or not in so few bytes.
+    """
+    global _too_many_nodes
+    if not is_possible() or len(graph.nodes) >= _too_many_nodes:
+        return None
+    fewer = (dataclasses.replace(options, depth=depth, opened=None, commands=(), selected=()) for depth in (1, 0))
+    until = time.monotonic() + _NOTEBOOK_PATIENCE_S
+    for each in (options, *fewer):
+        try:
+            drawn = draw(graph, each, style="compact", patience_s=max(until - time.monotonic(), 0.0))
+        except (RuntimeError, OSError) as error:  # FileNotFoundError: not built; OSError: no process can be started
+            _too_many_nodes = len(graph.nodes)
+            _log.info("%s", error)
+            return None
+        if len(drawn) <= most_bytes:
+            return drawn
+    return None
+
+
+def warm_up() -> None:
+    """Start the process that draws, so that it is ready by the time a picture is needed."""
+    if is_possible():
+        with contextlib.suppress(OSError):  # the picture will tell
+            _shared.warm_up()
+
+
 class _Renderer:
     """The process that draws: started when it is first needed, and again after it has ended."""
 
@@ -103,8 +149,13 @@ class _Renderer:
         self._answers: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._foreign: list[subprocess.Popen[bytes] | None] = []
 
-    def start(self) -> bool:
-        """Start the process unless it runs; says whether it had to."""
+    def warm_up(self) -> None:
+        """Start the process unless it runs."""
+        with self._lock:
+            self._start()
+
+    def _start(self) -> bool:
+        """Start the process unless it runs, and say whether it had to."""
         if self._process is not None and self._process.poll() is None:
             return False
         self.end()
@@ -138,7 +189,7 @@ class _Renderer:
         return answer
 
     def _try(self, line: bytes, patience_s: float) -> tuple[bool, bytes]:
-        is_fresh = self.start()
+        is_fresh = self._start()
         assert self._process is not None
         # A pipe takes a large request only as fast as it is read.
         _in_background(_send, self._process.stdin, line)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from torchatlas import export, fallback, media, page, query, statistics, structure, text
+from torchatlas import export, fallback, media, page, picture, query, statistics, structure, text
 from torchatlas.options import Theme, ViewOptions
 from torchatlas.trace import Trace, unknown_name
 
@@ -221,7 +221,7 @@ class View:
         elif medium == "html":
             _display_html(self._page_frame())
         elif medium == "static":
-            _display_html(fallback.render(self.trace.graph, uuid.uuid4().hex, is_alone=True))
+            _display_html(self._stand_in(uuid.uuid4().hex, is_alone=True))
         else:
             self._page = page_path or self._page or self._temporary_page()
             media.write(f"{text.summary(self.trace.graph)}\n\nopen in a browser: {self._page}\n")
@@ -238,8 +238,13 @@ class View:
             self._widget.observe(self._selection_changed, "selected")
             self._widget.on_msg(self._answer)
         # Before the widget: where that runs, it hides this.
-        _display_html(fallback.render(graph, self._widget._fallback))
+        _display_html(self._stand_in(self._widget._fallback))
         display(self._widget)
+
+    def _stand_in(self, key: str, *, is_alone: bool = False) -> str:
+        graph, options = self.trace.graph, self._now()
+        drawn = picture.for_notebook(graph, options, fallback.PICTURE_BYTES)
+        return fallback.render(graph, key, options, picture=drawn, is_alone=is_alone)
 
     def _page_frame(self) -> str:
         # A frame keeps the page's styles and ids to itself.

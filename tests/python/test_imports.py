@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 PYTHON = ROOT / "python" / "torchatlas"
 JS = ROOT / "js" / "src"
 
-ENTRIES = {"widget", "page", "headless", "atlas"}
+ENTRIES = {"widget", "page", "headless", "lite", "atlas"}
 # Data and outputs: no torch in them. What each may import of our own; all others are of the tracing side.
 PYTHON_RULES = {
     "graph": set(),
@@ -22,7 +22,8 @@ PYTHON_RULES = {
     "dot": {"graph", "text"},
     "media": set(),
     "progress": set(),
-    "fallback": {"graph"},
+    "abridged": {"graph", "schema"},
+    "fallback": {"graph", "options", "schema", "abridged", "bundle"},
     "renderer": set(),
     "picture": {"graph", "schema", "options", "bundle"},
     "widget": {"graph", "schema", "options", "bundle"},
