@@ -13,6 +13,7 @@ from torchatlas import statistics
 from torchatlas.builder import values_in
 from torchatlas.graph import Graph
 from torchatlas.record import Op, Record, Value
+from torchatlas.replay import lost_ops
 
 PREFIX = "value_"
 
@@ -29,13 +30,15 @@ class Measured:
             self._by_op[op.index] = _measure(tensors[0])
 
     def add_to(self, graph: Graph, record: Record, leaves: Iterable[Value]) -> Graph:
-        """The graph with the statistics of nodes and module calls.
+        """The graph with the statistics of nodes and module calls; what follows from an assumed result has none.
 
         Args:
             graph: the graph of the record.
             record: what ran.
             leaves: inputs, parameters, buffers and constants, in the order of their nodes; measured now.
         """
+        for index in lost_ops(record):
+            self._by_op.pop(index, None)
         ops, rest = iter(record.ops), iter(leaves)
         outputs = iter([] if record.output is None else record.output.stand_ins())
         nodes = []

@@ -117,7 +117,7 @@ def trace(
             run(tracer, args, named)
     except BaseException as error:
         if past_errors and isinstance(error, Exception):
-            made = _look_past(made, run)
+            made = _look_past(made, run, progress=progress)
         _attach(error, made)
         if on_error == "raise" or not isinstance(error, Exception):
             raise
@@ -654,19 +654,25 @@ def _notes(partial: Trace) -> list[str]:
     return notes
 
 
-def _look_past(first: Trace, run: Callable[[Tracer, Any, Any], Any]) -> Trace:
+def _look_past(first: Trace, run: Callable[[Tracer, Any, Any], Any], *, progress: bool) -> Trace:
     """The trace of a run that went on past every failure that can be passed over; the first one if there is none."""
     if first.record.unrepeatable and run is Tracer.run:
         return first
+    measured_by_record: dict[int, tuple[Record, Measured | None]] = {}
 
     def again(past: crash.Past) -> Record:
-        tracer = Tracer(first._target, beyond=past)
-        with contextlib.suppress(Exception):  # it is kept as the record's error
+        measured = None if first._measured is None else Measured()
+        bar = Progress("operations, past the failures") if progress else None
+        tracer = Tracer(first._target, beyond=past, on_result=_watch(measured, bar))
+        measured_by_record[id(tracer.record)] = tracer.record, measured
+        with bar or contextlib.nullcontext(), contextlib.suppress(Exception):  # it is kept as the record's error
             run(tracer, first._args, first._kwargs)
         return tracer.record
 
     found = _crash().look_past(first.record, again, is_internal_code)
-    return first if found is None else Trace(found, first._target, first._args, first._kwargs)
+    if found is None:
+        return first
+    return Trace(found, first._target, first._args, first._kwargs, measured_by_record[id(found)][1])
 
 
 def _run_fake(tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -89,3 +89,20 @@ def test_statistics_taken_while_tracing_are_metrics_and_survive_without_the_trac
 def test_statistics_do_not_disturb_a_fake_trace() -> None:
     graph = torchatlas.trace(nn.Linear(2, 2), torch.ones(1, 2), fake=True, stats=True).graph
     assert [node.status for node in graph.nodes if node.kind == "op"] == ["ok"]
+
+
+def test_statistics_are_kept_where_the_forward_is_run_again_past_its_failure() -> None:
+    class Fails(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wrong = nn.Linear(5, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            fine = x * 3
+            return self.wrong(x).relu() + fine
+
+    failed = torchatlas.trace(Fails(), torch.ones(1, 2), on_error="keep", past_errors=True, stats=True)
+    metrics = {node.name: node.metrics for node in failed.graph.nodes}
+    assert metrics["mul"]["value_mean"] == 3.0
+    # What follows from the assumed result was never computed from data.
+    assert not any(name.startswith("value_") for node in ("wrong.linear", "relu", "add") for name in metrics[node])
