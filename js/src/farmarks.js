@@ -23,7 +23,7 @@ const TINT = 0.2;
 export const BLOCK_TINT = 0.5;
 /** An open module that is lower than this on the screen looks as if closed if its operations can't be read. CSS px. */
 const SUMMARY_PX = 52;
-const SUMMARY_SCALE = 0.33;
+const SUMMARY_SCALE = 0.4;
 
 /**
  * From afar, a module that holds only a few operations says more by its name and colour than by pale shapes in it.

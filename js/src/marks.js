@@ -239,8 +239,12 @@ function scopeMarks(box, graph, palette, look) {
   marks.push(titleText(box, x + HANDLE_WIDTH + 2, middle + 4.4, room, palette));
   const titleWidth =
     textWidth(box.title, FONTS.name.size, "bold") + textWidth(` ${box.subtitle}`, FONTS.type.size, "sans");
-  if (box.detail && titleWidth + textWidth(box.detail, FONTS.detail.size, "sans") + 24 <= room) {
-    const runs = [{ text: box.detail, font: /** @type {FontName} */ ("detail"), fill: palette.muted }];
+  // All of the numbers, or the first of them, or none: as the room allows.
+  const detail = [box.detail, box.detail.split(" · ")[0]].find(
+    (text) => text && titleWidth + textWidth(text, FONTS.detail.size, "sans") + 24 <= room,
+  );
+  if (detail) {
+    const runs = [{ text: detail, font: /** @type {FontName} */ ("detail"), fill: palette.muted }];
     marks.push({ kind: "text", x: x + width - 12 - (failed ? 22 : 0), y: middle + 4, anchor: "end", runs });
   }
   if (failed) marks.push(...warningMarks(x + width - 20, middle, palette));

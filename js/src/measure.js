@@ -2,7 +2,7 @@
  * What is written in a box and how large the box is, in px of the scene. Widths come from a table, not from a canvas, so
  * that a graph has the same layout in a browser, a worker, an embedded V8 and Node. Pure.
  */
-import { formatCount, formatShape, shortDtype } from "./format.js";
+import { formatCount, formatMetric, formatShape, shortDtype } from "./format.js";
 
 /**
  * @typedef {import("./types.js").Graph} Graph
@@ -48,6 +48,8 @@ const OPERATOR_SIZE = 24;
 const MAX_NAME = 28;
 const MAX_TYPE = 30;
 const MAX_DETAIL = 44;
+/** What is in a closed module is told as far as it fits in this width in px, or in that of its title. */
+const INSIDE_WIDTH = 220;
 const MAX_OPERATION = 34;
 /** Names of inputs and outputs are paths, the end of which matters. */
 const MAX_PATH = 40;
@@ -239,7 +241,9 @@ function openFace(graph, item) {
   const title = ellipsise(shortCallName(graph, item.id), MAX_NAME);
   const subtitle = ellipsise(call.type, MAX_TYPE);
   const width = Math.ceil(HANDLE_WIDTH + 2 + titleWidth(title, subtitle));
-  return { title, subtitle, detail: parameterText(call.metrics), badge: "", width, height: HEADER_HEIGHT };
+  const flops = call.metrics.flops > 0 ? formatMetric("flops", call.metrics.flops) : "";
+  const detail = [parameterText(call.metrics), flops].filter(Boolean).join(" · ");
+  return { title, subtitle, detail, badge: "", width, height: HEADER_HEIGHT };
 }
 
 /** @type {(graph: Graph, item: Item) => Face} */
@@ -248,11 +252,12 @@ function cardFace(graph, item) {
   const isRepeat = item.kind === "repeat";
   const title = ellipsise(isRepeat ? repeatTitle(graph, item.members) : shortCallName(graph, item.id), MAX_NAME);
   const subtitle = ellipsise(call.type, MAX_TYPE);
-  const detail = ellipsise(isRepeat ? repeatDetail(graph, item.members) : cardDetail(graph, item.id), MAX_DETAIL);
   const badge = isRepeat ? `×${item.members.length}` : "";
   const indent = item.isOpenable ? HANDLE_WIDTH : PLAIN_INDENT;
   const badgeWidth = badge === "" ? 0 : 20 + 7 * badge.length;
   const first = titleWidth(title, subtitle) + badgeWidth;
+  const room = Math.max(first, INSIDE_WIDTH);
+  const detail = ellipsise(isRepeat ? repeatDetail(graph, item.members) : cardDetail(graph, item.id, room), MAX_DETAIL);
   const second = textWidth(detail, DETAIL_SIZE, "sans");
   const failedWidth = call.status === "failed" ? 20 : 0;
   const width = Math.max(72, Math.ceil(indent + Math.max(first + failedWidth, second) + END_PADDING));
@@ -265,9 +270,37 @@ function parameterText(metrics) {
   return count > 0 ? `${formatCount(count)} params` : "";
 }
 
-/** @type {(graph: Graph, id: number) => string} second line of a closed module */
-function cardDetail(graph, id) {
-  return parameterText(graph.calls[id].metrics);
+/** @type {(graph: Graph, id: number, room: number) => string} second line of a closed module: parameters, and what is in it */
+function cardDetail(graph, id, room) {
+  const plain = parameterText(graph.calls[id].metrics);
+  const inside = typesInside(graph, id);
+  const start = plain === "" ? "" : `${plain.replace(/ params$/, "")} · `;
+  // The first of many alone says too little.
+  for (let kept = inside.length; kept > 0 && (kept > 1 || inside.length === 1); kept -= 1) {
+    const text = `${start}${inside.slice(0, kept).join(", ")}${kept < inside.length ? ", …" : ""}`;
+    if (textWidth(text, DETAIL_SIZE, "sans") <= room) return text;
+  }
+  return plain;
+}
+
+/** @type {WeakMap<Graph, string[][]>} */
+const typesByCall = new WeakMap();
+
+/** @type {(graph: Graph, id: number) => string[]} classes of the modules called in a call, in order: `Conv2d`, `2×BasicBlock` */
+function typesInside(graph, id) {
+  let types = typesByCall.get(graph);
+  if (!types) {
+    types = graph.calls.map(() => []);
+    for (const { parent, type } of graph.calls) if (parent !== null) types[parent].push(type);
+    typesByCall.set(graph, types);
+  }
+  const runs = /** @type {{type: string, count: number}[]} */ ([]);
+  for (const type of types[id]) {
+    const last = runs[runs.length - 1];
+    if (last?.type === type) last.count += 1;
+    else runs.push({ type, count: 1 });
+  }
+  return runs.map(({ type, count }) => (count === 1 ? type : `${count}×${type}`));
 }
 
 /** @type {(graph: Graph, members: number[]) => string} */

@@ -81,3 +81,19 @@ test("edges say the shape, and the dtype where it is not the usual one", () => {
   assert.equal(edgeText(graph, ids, "float32"), "1×128 i64");
   assert.equal(edgeText(graph, ids, "int64"), "1×128");
 });
+
+test("a closed module tells what is in it as far as there is room, an open one what it costs", () => {
+  const graph = graphOf(gpt2(2));
+  for (const call of graph.calls) call.metrics.flops = 1.9e9;
+  const { items } = visibleGraph(graph, depthState(graph, 4));
+  const detailOf = (/** @type {string} */ name) => {
+    const item = items.find((one) => one.name === name);
+    assert.ok(item, name);
+    return faceOf(graph, item).detail;
+  };
+  assert.equal(detailOf("transformer.h.1"), "7.09 M · LayerNorm, GPT2Attention, …");
+  assert.equal(detailOf("transformer.h.0.attn.c_proj"), "591 k params");
+  assert.equal(detailOf("transformer.h.0.attn"), "2.36 M params · 1.9 GFLOPs");
+  const small = visibleGraph(graph, depthState(graph, 3)).items.find(({ name }) => name === "transformer.h.0.attn");
+  assert.equal(small && faceOf(graph, small).detail, "2.36 M · 2×Linear, Dropout");
+});
