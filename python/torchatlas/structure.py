@@ -165,6 +165,12 @@ def take_apart(value: Any, stand_in: Callable[[torch.Tensor], Any]) -> Template:
     return Template(holder[0], containers)
 
 
+def storage_template(stand_in: Any, cls: type) -> Template:
+    """The template of a storage: what `put_together` gives is the storage of the tensor that stands in."""
+    row = _Container("storage", cls, ("storage",), [_Hole(stand_in)])
+    return Template(row, [row])
+
+
 def put_together(template: Template, value_of: Callable[[Any], Any]) -> Any:
     """Rebuild the nested value of a template, each stand-in replaced by `value_of(stand_in)`."""
     built: dict[int, Any] = {id(row): _shell(row) for row in template.containers}
@@ -178,6 +184,8 @@ def put_together(template: Template, value_of: Callable[[Any], Any]) -> Any:
         values = [resolve(child) for child in row.children]
         if row.how in ("tuple", "namedtuple"):
             built[id(row)] = _make_tuple(row.type, values)
+        elif row.how == "storage":
+            built[id(row)] = _storage_of(values[0], row.type)
         else:
             _fill(built[id(row)], row, values)
     return resolve(template.root)
@@ -216,7 +224,7 @@ def _contents(part: Any) -> tuple[str, tuple[Any, ...], list[Any]]:
 
 def _shell(row: _Container) -> Any:
     """An empty container of the row's class, made without running its `__init__`."""
-    if row.how in ("tuple", "namedtuple"):
+    if row.how in ("tuple", "namedtuple", "storage"):
         return None
     if row.how == "list":
         return row.type.__new__(row.type) if issubclass(row.type, list) else []
@@ -245,6 +253,15 @@ def _fill(shell: Any, row: _Container, values: list[Any]) -> None:
         if dataclasses.is_dataclass(row.type):  # transformers' ModelOutput keeps its items as attributes too
             fields = {f.name: f.default for f in dataclasses.fields(row.type) if f.default is not dataclasses.MISSING}
             vars(shell).update({**fields, **{key: value for key, value in pairs if isinstance(key, str)}})
+
+
+def _storage_of(tensor: torch.Tensor, cls: type) -> Any:
+    storage = tensor.untyped_storage()
+    return (
+        storage
+        if isinstance(storage, cls)
+        else torch.TypedStorage(wrap_storage=storage, dtype=tensor.dtype, _internal=True)
+    )
 
 
 def _make_tuple(cls: type, values: list[Any]) -> Any:

@@ -45,7 +45,7 @@ from torchatlas.record import (
 )  # fmt: skip
 from torchatlas.settings import attention_flags, current_context
 from torchatlas.state import Preserved
-from torchatlas.structure import take_apart, walk
+from torchatlas.structure import storage_template, take_apart, walk
 from torchatlas.tensors import describe_tensor, geometry_of, storage_key
 
 _Tensor, _Parameter = torch.Tensor, nn.Parameter
@@ -54,6 +54,7 @@ _ATOMS = frozenset((
     int, float, bool, str, type(None), torch.dtype, torch.device, torch.Size, type(...), complex, bytes,
     torch.memory_format, torch.layout, BuiltinFunctionType, FunctionType, type,
 ))  # fmt: skip
+_STORAGES = frozenset((torch.UntypedStorage, torch.TypedStorage))
 _functions_len, _functions_push, _functions_pop = (
     torch._C._len_torch_function_stack, torch._C._push_on_torch_function_stack, torch._C._pop_torch_function_stack,
 )  # fmt: skip
@@ -531,6 +532,8 @@ class Tracer:
             assert self._preserved is not None
             self.record.generators[id(arg)] = (arg, self._preserved.add_generator(arg))
             return arg
+        if cls in _STORAGES:
+            return self._pack_storage(arg, reads, tensors)
         inside = [tensor for _, tensor in walk(arg)]
         if not inside:
             return arg
@@ -538,6 +541,20 @@ class Tracer:
         reads.extend(template.stand_ins())
         tensors.extend(inside)
         return Nested(template)
+
+    def _pack_storage(self, storage: Any, reads: list[Value], tensors: list[Any]) -> Any:
+        """A storage among the arguments is that of a tensor, as where `copy.copy` rebuilds one around it."""
+        if self._by_storage is None:
+            self._index_all()
+        assert self._by_storage is not None
+        untyped = storage if isinstance(storage, torch.UntypedStorage) else storage._untyped_storage
+        for value, _ in reversed(self._by_storage.get(untyped._cdata, ())):
+            tensor = value.ref() if value.ref is not None else value.tensor
+            if tensor is not None:
+                reads.append(value)
+                tensors.append(tensor)
+                return Nested(storage_template(value, type(storage)))
+        return storage
 
     def _expect(self, info: Function, args: Any, kwargs: Any, tensors: list[Any]) -> list[Any]:
         """Tensors that the operation will write into, as far as that is known before; their memory is kept."""

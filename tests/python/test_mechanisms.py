@@ -1,5 +1,6 @@
 """However an operation is reached, it is in the graph, and a replay on fresh inputs equals the plain forward."""
 
+import copy
 import functools
 import warnings
 from dataclasses import dataclass
@@ -288,6 +289,7 @@ CASES = {
     "sdpa kernel": lambda: Module(kernel_choice),
     "autograd Function": lambda: Module(lambda self, x: Scale.apply(x, 3.0) + 1),
     "bound apply": lambda: Module(lambda self, x, apply=Scale.apply: apply(x, 3.0) + 1),
+    "copied around its storage": lambda: Module(lambda self, x: copy.copy(x * 2) + copy.deepcopy(x)),
     "vjp": lambda: Module(lambda self, x: vjp(torch.sin, x)[1](x)[0] + x),
     "module in vmap, then vjp": lambda: Module(
         lambda self, x: vjp(torch.cos, vmap(self.inner)(x))[1](x)[0], inner=nn.ReLU()
