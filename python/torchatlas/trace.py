@@ -528,7 +528,11 @@ class Trace:
         if all_same(reference, replayed):
             return Verification("passed")
         node = self._first_difference()
-        return Verification("failed", f"results differ, first at {node}" if node else "the outputs differ", node)
+        reason = f"results differ, first at {node}" if node else "the outputs differ"
+        lender = next((query.name for query in self.record.queries if query.name in _LENDERS), None)
+        if lender is not None:
+            reason += f"; `{lender}` lent a tensor's memory to code outside torch, whose writes are not seen"
+        return Verification("failed", reason, node)
 
     def _why_not_applicable(self) -> str:
         record = self.record
@@ -589,6 +593,10 @@ class Trace:
             if name != again or bits != bits_again:
                 return names[index]
         return None
+
+
+# Calls that hand out a tensor's memory itself.
+_LENDERS = frozenset(("numpy", "array", "dlpack"))
 
 
 def _watch(measured: Measured | None, bar: Progress | None) -> Callable[[Op, list[torch.Tensor]], None] | None:

@@ -473,3 +473,15 @@ def test_an_attribute_that_is_no_buffer_is_a_constant_with_its_path():
     trace = torchatlas.trace(model, (torch.ones(3, 4),))
     (constant,) = [node for node in trace.graph.nodes if node.kind == "constant"]
     assert constant.note == "attribute tables.a[0]"
+
+
+def test_writes_through_numpy_are_told_as_what_a_failed_proof_may_come_from():
+    def model(x):
+        copy = x.clone()
+        copy.numpy()[:] += 1
+        return copy * 2
+
+    verification = torchatlas.trace(model, torch.ones(3)).verify()
+    assert not verification
+    assert verification.node == "mul"
+    assert "`numpy` lent a tensor's memory" in verification.reason
