@@ -3,6 +3,7 @@
  * the picture where it is a narrow strip, else on the upper border of the module. Pure.
  *
  * @typedef {import("./types.js").Box} Box
+ * @typedef {import("./spatial.js").Spatial} Spatial
  * @typedef {{index: number, x: number, y: number, text: string, isBeside: boolean}} Landmark of a box; x, y: left end and
  *   middle of the text, CSS px
  */
@@ -25,12 +26,13 @@ const FONT_PX = 11;
 const INK_PX = 5;
 
 /**
- * @param {Pick<import("./spatial.js").Spatial, "scene" | "children">} spatial
+ * @param {Spatial} spatial
  * @param {number[]} panels indices of the open modules in view, enclosing ones first
  * @param {{x: number, y: number, k: number}} transform scene to CSS px
  * @returns {Landmark[]} no two overlap; enclosing modules come first
  */
-export function landmarks({ scene, children }, panels, transform) {
+export function landmarks(spatial, panels, transform) {
+  const { scene, children } = spatial;
   const { boxes, width } = scene;
   const { k } = transform;
   const isBeside = width * k < STRIP_WIDTH_PX;
@@ -41,7 +43,7 @@ export function landmarks({ scene, children }, panels, transform) {
   const areOpen = new Set(panels);
   const cardsIn = (/** @type {number[]} */ inside) =>
     inside.filter((child) => !areOpen.has(child)).map((child) => boxes[child]);
-  const topCards = cardsIn(boxes.flatMap((box, index) => (box.parent < 0 ? [index] : [])));
+  const topCards = candidates.length > 0 ? cardsIn(topBoxes(spatial)) : [];
   /** @type {(Landmark & {right: number})[]} */
   const placed = [];
   for (const index of candidates) {
@@ -57,6 +59,13 @@ export function landmarks({ scene, children }, panels, transform) {
     if (y !== undefined) placed.push({ ...mark, index, y, isBeside });
   }
   return placed;
+}
+
+/** @type {(spatial: Spatial) => number[]} indices, without a look at what is inside */
+function topBoxes({ order, after }) {
+  const found = [];
+  for (let position = 0; position < order.length; position = after[position]) found.push(order[position]);
+  return found;
 }
 
 /** @typedef {{x: number, y: number, right: number, text: string}} Place */

@@ -73,7 +73,7 @@ function column(width) {
   return /** @type {import("../src/types.js").Box[]} */ ([box("body", 0, 0, 25000), ...inner]);
 }
 
-/** @param {number} width @returns {Pick<import("../src/spatial.js").Spatial, "scene" | "children">} */
+/** @param {number} width */
 function spatialOf(width) {
   return buildSpatial({ ...scene, width, boxes: column(width), routes: [] });
 }
