@@ -7,8 +7,8 @@ import { step } from "./walk.js";
 
 /** @type {(view: View, index: number, isHandle: boolean, event: MouseEvent) => void} index of a box, -1 for the ground */
 export function onClick(view, index, isHandle, event) {
-  view.toolbar.closeMenus();
-  view.search.close();
+  view.controls.toolbar.closeMenus();
+  view.controls.search.close();
   const item = view.scene.boxes[index]?.item;
   if (!item) view.run(view.select([]));
   else if (isHandle) view.run(view.toggle(item, event.shiftKey));
@@ -35,7 +35,7 @@ export function onAction(view, action, event) {
   const box = view.scene.boxes[index];
   switch (action) {
     case "search":
-      view.search.focus();
+      view.controls.search.focus();
       return true;
     case "fit":
       view.run(view.fit());
@@ -63,10 +63,10 @@ export function onAction(view, action, event) {
       view.run(view.closeAll());
       return true;
     case "outline":
-      view.toggleOutline(!view.outline.isShown());
+      view.toggleOutline(!view.controls.outline.isShown());
       return true;
     case "help":
-      view.toggleHelp(view.help.hidden === true);
+      view.toggleHelp(view.controls.help.hidden === true);
       return true;
     case "escape":
       return escape(view);
@@ -75,11 +75,11 @@ export function onAction(view, action, event) {
 
 /** @type {(view: View) => boolean} */
 function escape(view) {
-  if (!view.help.hidden) view.toggleHelp(false);
-  else if (view.outline.isShown()) view.toggleOutline(false);
-  else if (view.toolbar.closeMenus()) return true;
-  else if (view.search.isActive()) view.search.clear();
-  else if (view.selected.size > 0 || !view.parts.panel.hidden) view.run(view.select([]));
+  if (!view.controls.help.hidden) view.toggleHelp(false);
+  else if (view.controls.outline.isShown()) view.toggleOutline(false);
+  else if (view.controls.toolbar.closeMenus()) return true;
+  else if (view.controls.search.isActive()) view.controls.search.clear();
+  else if (view.selected.size > 0 || !view.controls.panel.hidden) view.run(view.select([]));
   else return false;
   return true;
 }

@@ -21,8 +21,8 @@ export function showCrumbs(view) {
   if (name === view.crumbed) return;
   view.crumbed = name;
   const path = name === null ? [] : pathTo(view.graph, name);
-  view.parts.crumbs.hidden = path.length === 0;
-  view.parts.crumbs.replaceChildren(
+  view.controls.crumbs.hidden = path.length === 0;
+  view.controls.crumbs.replaceChildren(
     ...crumbContent(view.document, path, (target) => {
       if (target === null) view.run(view.fit());
       else view.run(view.focus(target, true));
@@ -77,7 +77,7 @@ export function pathTo(graph, name) {
 export function showPanel(view) {
   const [name] = [...view.selected].slice(-1);
   const item = name === undefined ? null : view.itemOf(name);
-  const { panel } = view.parts;
+  const { panel } = view.controls;
   if (item === null) {
     panel.hidden = true;
     view.frame.classList.remove("with-panel");

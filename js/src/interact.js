@@ -9,6 +9,7 @@
  * @property {(x: number, y: number, event: MouseEvent) => void} onClick CSS px from the corner of the stage
  * @property {(x: number, y: number, event: MouseEvent) => void} onDoubleClick
  * @property {(point: {x: number, y: number} | null) => void} onHover null when the pointer has left
+ * @property {() => [number, number]} size of the map on the screen, CSS px; d3-zoom would have the page laid out to know it
  * @property {() => [[number, number], [number, number]]} reachOf how far the map may be moved, in px of the scene
  */
 import { easeCubicInOut } from "d3-ease";
@@ -61,6 +62,7 @@ export function interact(stage, signal, handlers) {
   const isScrolling = watchScrolling(stage, signal);
   const behaviour = /** @type {import("d3-zoom").ZoomBehavior<HTMLElement, unknown>} */ (zoom())
     .scaleExtent(SCALES)
+    .extent(() => [[0, 0], handlers.size()])
     .clickDistance(4)
     .filter((event) => !event.button && !(event.type === "wheel" && isScrolling(event)))
     .wheelDelta((event) => {

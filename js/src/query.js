@@ -84,7 +84,7 @@ function globMatcher(pattern) {
  */
 function matcherOf(graph, term) {
   const { field, value } = term;
-  const matches = globMatcher(field === "shape" ? value.replace(/[x×]/g, ",") : value);
+  const matches = globMatcher(field === "shape" ? value.replace(/[x\u00d7]/g, ",") : value);
   const kindOf = (/** @type {Candidate} */ { isCall, row }) =>
     isCall ? "module" : /** @type {GraphNode} */ (row).kind;
   const typeOf = (/** @type {Candidate} */ { isCall, row }) =>

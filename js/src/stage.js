@@ -119,6 +119,7 @@ export class Stage {
       onClick: (x, y, event) => this.#withBox(x, y, (index, isHandle) => handlers.onClick(index, isHandle, event)),
       onDoubleClick: (x, y) => this.#withBox(x, y, (index, isHandle) => handlers.onDoubleClick(index, isHandle)),
       onHover: (point) => this.#hover(point),
+      size: () => [this.width, this.height],
       reachOf: () => [
         [0, 0],
         [this.scene.width, this.scene.height],

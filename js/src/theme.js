@@ -251,3 +251,9 @@ export function cssVariables(palette) {
   const entries = colours.map(([key, value]) => [`--atlas-${key}`, value]);
   return { "color-scheme": palette.name, ...Object.fromEntries(entries) };
 }
+
+/** @param {Palette} palette @returns {string} the same, as a style */
+export function cssText(palette) {
+  const variables = Object.entries(cssVariables(palette));
+  return variables.map(([name, value]) => `${name}: ${value}`).join("; ");
+}

@@ -9,9 +9,10 @@
  * @typedef {import("./options.js").Command} Command
  */
 import { failurePlace } from "./banner.js";
-import { brokenView, helpOverlay, legendContent } from "./chrome.js";
+import { brokenView } from "./chrome.js";
 import { colourModes, colouring } from "./colours.js";
 import { brokenAtlas, makeAtlas } from "./contract.js";
+import { showColours, showState } from "./controls.js";
 import { showCrumbs, showPanel } from "./details.js";
 import { element } from "./dom.js";
 import { createLayouter } from "./layout.js";
@@ -23,9 +24,9 @@ import { decode } from "./schema.js";
 import { closeById, levelsState, obey, openByName, openLevels, standInFinder, startState, toggle } from "./states.js";
 import { STYLE } from "./style.js";
 import { sceneToSvg } from "./svg.js";
-import { cssVariables, detectTheme, familyOf, PALETTES } from "./theme.js";
+import { cssText, detectTheme, PALETTES } from "./theme.js";
 import { allOpen, closedState, indexGraph, revealState, visibleGraph } from "./visible.js";
-import { assemble, makeMinimap, makeOutline, makeParts, makeSearch, makeStage, makeToolbar } from "./wiring.js";
+import { makeBanner, makeControls, makeFrame, makeStage } from "./wiring.js";
 
 /** A layout that takes longer than this is announced. */
 const PATIENCE_MS = 180;
@@ -34,8 +35,11 @@ const DOUBLE_CLICK_MS = 320;
 const IDLE_LIMIT_MS = 2000;
 const ENGINE_DELAY_MS = 500;
 const OUTLINE_DELAY_MS = 120;
-/** The minimap and the room around it, px. */
+/** After the first picture is on the screen; nobody reaches for the toolbar sooner. */
+const CONTROLS_DELAY_MS = 40;
+/** The minimap and the room around it, px; the toolbar, in one line. */
 const MAP_WIDTH = 120;
+const BAR_HEIGHT = 32;
 
 /**
  * @param {HTMLElement} target
@@ -70,13 +74,24 @@ function showBroken(host, title, lines) {
   const document = host.ownerDocument;
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   const frame = element(document, "div", { class: "frame" }, [brokenView(document, title, lines)]);
-  for (const [name, value] of Object.entries(cssVariables(PALETTES[detectTheme(document)])))
-    frame.style.setProperty(name, value);
+  frame.style.cssText = cssText(PALETTES[detectTheme(document)]);
   root.replaceChildren(element(document, "style", {}, [STYLE]), frame);
   host.dataset.broken = "true";
   const atlas = brokenAtlas(new Error(`${title}: ${lines.join("; ")}`));
   /** @type {any} */ (host).atlas = atlas;
   return { update: () => undefined, destroy: () => host.remove(), atlas };
+}
+
+/**
+ * A while after what was painted is on the screen, which is in the second frame from now.
+ *
+ * @type {(document: Document, delayMs: number, work: () => void) => void}
+ */
+function whenShown({ defaultView: view, visibilityState }, delayMs, work) {
+  const later = () => setTimeout(work, delayMs);
+  // Browsers make no frames for what nobody sees.
+  if (!view || visibilityState === "hidden") later();
+  else view.requestAnimationFrame(() => view.requestAnimationFrame(later));
 }
 
 /** Safari has no idle callbacks. @type {(document: Document, work: () => void) => void} */
@@ -131,18 +146,27 @@ export class View {
     this.crumbed = null;
     this.root = host.attachShadow({ mode: "open" });
     this.stage = makeStage(this);
-    this.search = makeSearch(this);
-    this.toolbar = makeToolbar(this);
-    this.minimap = makeMinimap(this);
-    this.outline = makeOutline(this);
-    this.help = helpOverlay(this.document, this.signal, () => this.toggleHelp(false));
-    this.parts = makeParts(this);
-    this.frame = assemble(this);
+    this.banner = makeBanner(this);
+    /** @type {import("./wiring.js").Controls | null} */
+    this.made = null;
+    this.frame = makeFrame(this);
     this.applyTheme();
     const ready = this.#start();
     this.run(ready);
     this.atlas = makeAtlas(this, ready);
     /** @type {any} */ (host).atlas = this.atlas;
+  }
+
+  /** What frames the map. Made when it is first asked for, at the latest when the first picture is on the screen. */
+  get controls() {
+    if (this.made !== null) return this.made;
+    const controls = makeControls(this);
+    this.made = controls;
+    if (this.isReady) {
+      this.#refreshControls(controls);
+      this.afterPaint();
+    }
+    return controls;
   }
 
   get palette() {
@@ -159,6 +183,7 @@ export class View {
     // A picture that needs no Graphviz looks as it would with it; the name is put right when it has started.
     this.host.dataset.engine = this.scene.stats.engineCalls > 0 ? this.scene.stats.engine : likelyEngine();
     this.host.dataset.ready = "true";
+    whenShown(this.document, CONTROLS_DELAY_MS, () => this.signal.aborted || this.controls);
     this.#startEngine();
     const [first] = this.selected;
     if (first !== undefined) await this.select([...this.selected]);
@@ -183,7 +208,7 @@ export class View {
   #drawOutline() {
     if (!this.isOutlineDue || this.signal.aborted) return;
     this.isOutlineDue = false;
-    this.outline.draw(this.scene, this.selected);
+    this.controls.outline.draw(this.scene, this.selected);
   }
 
   /** Work that nobody waits for: what goes wrong in it is shown. @param {Promise<unknown>} work */
@@ -227,14 +252,16 @@ export class View {
   /** @type {(version: number, state: State, show: (scene: Scene) => Promise<void>) => Promise<void>} */
   async #lay(version, state, show) {
     const visible = visibleGraph(this.graph, state);
-    const timer = setTimeout(() => (this.parts.busy.hidden = false), PATIENCE_MS);
+    const timer = setTimeout(() => (this.controls.busy.hidden = false), PATIENCE_MS);
     const scene = await this.layouter.layout(this.graph, visible).finally(() => clearTimeout(timer));
     if (this.signal.aborted) return;
     if (version !== this.version || scene === null) return this.pending;
-    this.parts.busy.hidden = true;
+    if (this.made) this.made.busy.hidden = true;
     this.standIn = standInFinder(this.graph, visible.items);
     const shown = show(scene);
     this.#refresh();
+    // Nothing moves at first, and there is nothing to wait for.
+    if (!this.isReady) this.stage.paintNow();
     await shown;
     if (version !== this.version) return this.pending;
     this.#drawOutlineLater();
@@ -248,61 +275,37 @@ export class View {
   /** Everything around the map that depends on the scene. */
   #refresh() {
     const { items } = this.scene.visible;
-    this.toolbar.setDepth(String(openLevels(items).deepest));
-    this.toolbar.setFilters(this.#filterRows());
-    this.recolour();
     this.isOutlineDue = true;
-    // Who works in it must find it up to date.
-    if (this.outline.isShown()) this.#drawOutline();
-    // What is selected may have been opened, closed or folded.
-    if (!this.parts.panel.hidden) showPanel(this);
+    this.#colour();
+    if (this.made) this.#refreshControls(this.made);
     this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
     this.options.onVisible(items);
   }
 
-  #filterRows() {
-    const { hidden } = this.scene.visible;
-    const labels = /** @type {const} */ ({
-      constants: "constants",
-      parameters: "parameters",
-      shapeOnly: "shape-only operations",
-      dead: "dead branches",
-    });
-    return /** @type {(keyof typeof labels)[]} */ (Object.keys(labels)).map((filter) => ({
-      filter,
-      label: labels[filter],
-      count: hidden[filter],
-      isHidden: this.state.hide[filter],
-    }));
+  /** @param {import("./wiring.js").Controls} controls */
+  #refreshControls(controls) {
+    showState(this, controls);
+    showColours(this, controls);
+    // Who works in it must find it up to date.
+    if (controls.outline.isShown()) this.#drawOutline();
+    // What is selected may have been opened, closed or folded.
+    if (!controls.panel.hidden) showPanel(this);
   }
 
   modes() {
     return colourModes(this.graph, Object.keys(this.numbers).length > 0);
   }
 
+  /** Colours by what the user has chosen. */
   recolour() {
-    const { items } = this.scene.visible;
-    this.colouring = colouring(this.graph, this.colourBy, this.palette, this.numbers, items, this.legend);
-    const content = this.colourBy === "type" ? [] : legendContent(this.document, this.colouring);
-    this.parts.legend.replaceChildren(...content);
-    this.parts.legend.hidden = content.length === 0;
-    const { colourOf } = this.colouring;
-    const plain = this.palette.edge;
-    const fills = this.scene.boxes.map(
-      ({ item }) => colourOf(item) ?? (item.kind === "node" ? plain : this.#familyColour(item.id)),
-    );
-    this.minimap.draw(
-      this.scene,
-      this.palette,
-      (index) => fills[index] ?? plain,
-      this.document.defaultView?.devicePixelRatio ?? 1,
-    );
-    this.emphasise();
+    this.#colour();
+    if (this.made) showColours(this, this.made);
   }
 
-  /** @param {number} call */
-  #familyColour(call) {
-    return this.palette.families[familyOf(this.graph.calls[call]?.type ?? "")];
+  #colour() {
+    const { items } = this.scene.visible;
+    this.colouring = colouring(this.graph, this.colourBy, this.palette, this.numbers, items, this.legend);
+    this.emphasise();
   }
 
   /** Mark on the map what is selected, found and highlighted. */
@@ -370,20 +373,20 @@ export class View {
 
   /** @param {boolean} isShown */
   toggleHelp(isShown) {
-    this.help.hidden = !isShown;
-    if (isShown) /** @type {HTMLElement | null} */ (this.help.firstElementChild)?.focus();
+    this.controls.help.hidden = !isShown;
+    if (isShown) /** @type {HTMLElement | null} */ (this.controls.help.firstElementChild)?.focus();
     else this.stage.element.focus({ preventScroll: true });
   }
 
   /** @param {boolean} isShown */
   toggleOutline(isShown) {
     if (isShown) this.#drawOutline();
-    this.outline.show(isShown);
+    this.controls.outline.show(isShown);
     if (!isShown) this.stage.element.focus({ preventScroll: true });
   }
 
   hidePanel() {
-    this.parts.panel.hidden = true;
+    this.controls.panel.hidden = true;
     this.frame.classList.remove("with-panel");
     this.stage.element.focus({ preventScroll: true });
   }
@@ -391,13 +394,14 @@ export class View {
   /** @returns {import("./stage.js").Insets} */
   insets() {
     const isSmall = this.stage.width <= 700;
-    const hasPanel = !this.parts.panel.hidden;
-    const bottom = hasPanel && isSmall ? this.parts.panel.offsetHeight + 16 : 56;
+    const panel = this.made?.panel;
+    const hasPanel = panel?.hidden === false;
+    const bottom = hasPanel && isSmall ? panel.offsetHeight + 16 : 56;
     // A tall picture is narrow: it makes room for the minimap only where it would lie under it.
     const isWide = !isSmall && this.scene.width > this.stage.width - 2 * MAP_WIDTH;
-    const bannerHeight = this.parts.banner?.isConnected ? this.parts.banner.offsetHeight + 8 : 0;
+    const bannerHeight = this.banner?.isConnected ? this.banner.offsetHeight + 8 : 0;
     return {
-      top: this.toolbar.bar.offsetHeight + (isSmall ? 20 : 28) + bannerHeight,
+      top: (this.made?.toolbar.bar.offsetHeight ?? BAR_HEIGHT) + (isSmall ? 20 : 28) + bannerHeight,
       right: hasPanel && !isSmall ? 372 : 16,
       bottom,
       left: isWide ? MAP_WIDTH : 16,
@@ -405,14 +409,15 @@ export class View {
   }
 
   applyTheme() {
-    for (const [name, value] of Object.entries(cssVariables(this.palette))) this.frame.style.setProperty(name, value);
+    this.frame.style.cssText = cssText(this.palette);
     this.host.dataset.theme = this.theme;
     this.stage.palette = this.palette;
     if (this.isReady) this.recolour();
   }
 
   afterPaint() {
-    this.minimap.follow(this.stage.interaction.transform(), this.stage.width, this.stage.height, this.scene);
+    if (this.made === null) return;
+    this.made.minimap.follow(this.stage.interaction.transform(), this.stage.width, this.stage.height, this.scene);
     showCrumbs(this);
   }
 
@@ -465,13 +470,13 @@ export class View {
     this.selected = new Set(names.filter((name) => this.itemOf(name) !== null));
     this.problem = "";
     this.emphasise();
-    this.outline.select(this.selected);
+    this.controls.outline.select(this.selected);
     showPanel(this);
     this.options.onSelect([...this.selected]);
     const [last] = [...this.selected].slice(-1);
     const index = last === undefined ? -1 : this.boxOf(last);
     const box = this.scene.boxes[index];
-    if (box) this.parts.spoken.textContent = describeBox(this.graph, box);
+    if (box) this.controls.spoken.textContent = describeBox(this.graph, box);
     if (box && isMoving) await this.stage.bringIntoView(index);
     await this.stage.painted();
   }
@@ -529,10 +534,10 @@ export class View {
     if (changes.numbers) {
       this.numbers = changes.numbers;
       this.colourBy = Object.keys(this.numbers).length > 0 ? "numbers" : "type";
-      this.toolbar.setModes(this.modes(), this.colourBy);
+      this.controls.toolbar.setModes(this.modes(), this.colourBy);
     }
     if (this.isReady) this.recolour();
-    if ((changes.problem || changes.notes) && !this.parts.panel.hidden) showPanel(this);
+    if ((changes.problem || changes.notes) && this.made?.panel.hidden === false) showPanel(this);
     this.run(this.#updateState(changes));
   }
 

@@ -4,7 +4,7 @@
  * @typedef {import("./view.js").View} View
  */
 import { errorBanner } from "./banner.js";
-import { statusChip } from "./chrome.js";
+import { helpOverlay, statusChip } from "./chrome.js";
 import { copyText } from "./saving.js";
 import { element } from "./dom.js";
 import { listenToKeys } from "./interact.js";
@@ -34,7 +34,7 @@ export function makeStage(view) {
 }
 
 /** @param {View} view */
-export function makeSearch(view) {
+function makeSearch(view) {
   return createSearch(view.document, view.signal, {
     find: (query) => findNames(view.graph, query),
     onFound: (names) => {
@@ -47,9 +47,9 @@ export function makeSearch(view) {
   });
 }
 
-/** @param {View} view */
-export function makeToolbar(view) {
-  return createToolbar(view.document, view.signal, view.search.box, view.modes(), {
+/** @type {(view: View, search: HTMLElement) => ReturnType<typeof createToolbar>} */
+function makeToolbar(view, search) {
+  return createToolbar(view.document, view.signal, search, view.modes(), {
     onDepth: (change) => view.run(view.changeDepth(change)),
     onOpenAll: () => view.run(view.openAll()),
     onCloseAll: () => view.run(view.closeAll()),
@@ -67,7 +67,7 @@ export function makeToolbar(view) {
 }
 
 /** @param {View} view */
-export function makeMinimap(view) {
+function makeMinimap(view) {
   return createMinimap(view.document, view.signal, (x, y) => {
     const { k } = view.stage.interaction.transform();
     const { width, height } = view.stage;
@@ -76,7 +76,7 @@ export function makeMinimap(view) {
 }
 
 /** @param {View} view */
-export function makeOutline(view) {
+function makeOutline(view) {
   return createOutline(view.document, view.signal, view.graph, {
     onSelect: (name) => view.run(view.select([name])),
     onToggle: (name, isOpen) => view.run(isOpen ? view.open(name) : view.close(name)),
@@ -84,55 +84,70 @@ export function makeOutline(view) {
   });
 }
 
-/** @param {View} view */
-export function makeParts(view) {
-  const { document, graph } = view;
-  const panel = element(document, "aside", { class: "panel", "aria-label": "Details", tabindex: -1, hidden: true });
-  panel.addEventListener("animationend", () => panel.classList.remove("arriving"), { signal: view.signal });
-  const banner = errorBanner(document, graph, view.signal, {
+/** What went wrong in the forward; it takes room from the first view. @param {View} view */
+export function makeBanner(view) {
+  const { document } = view;
+  const banner = errorBanner(document, view.graph, view.signal, {
     onGo: (place) => view.run(view.focus(place, true)),
     onCopy: (report) => copyText(document, view.root, report),
     onClose: () => banner?.remove(),
   });
-  return {
-    panel,
-    banner,
-    crumbs: element(document, "nav", { class: "chip crumbs", "aria-label": "Enclosing modules", hidden: true }),
-    legend: element(document, "div", { class: "chip legend", hidden: true }),
-    busy: element(document, "div", { class: "chip busy", role: "status", hidden: true }, ["laying out…"]),
-    spoken: element(document, "div", { class: "unseen", "aria-live": "polite" }),
-  };
+  return banner;
 }
 
-/** @param {View} view */
-export function assemble(view) {
-  const { document, parts } = view;
-  const bottom = element(document, "div", { class: "bottom" }, [
-    statusChip(document, view.graph),
-    parts.crumbs,
-    parts.legend,
-  ]);
-  const frame = element(document, "div", { class: view.options.isPage ? "frame" : "frame embedded" }, [
-    view.toolbar.bar,
-    view.stage.element,
-    view.minimap.box,
-    view.outline.box,
-    bottom,
-    parts.banner,
-    parts.busy,
-    parts.panel,
-    view.help,
-    parts.spoken,
-  ]);
+/**
+ * The frame with the map alone, as it is first painted.
+ *
+ * @param {View} view
+ */
+export function makeFrame(view) {
+  const { document, options, stage, signal } = view;
+  const className = options.isPage ? "frame" : "frame embedded";
+  const frame = element(document, "div", { class: className }, [stage.element, view.banner]);
   view.root.append(element(document, "style", {}, [STYLE]), frame);
-  view.stage.element.addEventListener("pointerdown", () => clearTimeout(view.uncovering), { signal: view.signal });
+  stage.element.addEventListener("pointerdown", () => clearTimeout(view.uncovering), { signal });
   // A page has the keys to itself; in a notebook they are the view's only while the focus is in it.
-  listenToKeys(view.options.isPage ? document : frame, view.signal, (action, event) => onAction(view, action, event));
-  if (view.options.theme === "auto") {
-    watchTheme(document, view.signal, (theme) => {
+  listenToKeys(options.isPage ? document : frame, signal, (action, event) => onAction(view, action, event));
+  if (options.theme === "auto") {
+    watchTheme(document, signal, (theme) => {
       view.theme = theme;
       view.applyTheme();
     });
   }
   return frame;
+}
+
+/** @typedef {ReturnType<typeof makeControls>} Controls */
+
+/**
+ * What frames the map, put into the frame in the order in which the tab key goes through it.
+ *
+ * @param {View} view
+ */
+export function makeControls(view) {
+  const { document, signal, frame, stage } = view;
+  const search = makeSearch(view);
+  const controls = {
+    search,
+    toolbar: makeToolbar(view, search.box),
+    minimap: makeMinimap(view),
+    outline: makeOutline(view),
+    help: helpOverlay(document, signal, () => view.toggleHelp(false)),
+    panel: element(document, "aside", { class: "panel", "aria-label": "Details", tabindex: -1, hidden: true }),
+    crumbs: element(document, "nav", { class: "chip crumbs", "aria-label": "Enclosing modules", hidden: true }),
+    legend: element(document, "div", { class: "chip legend", hidden: true }),
+    busy: element(document, "div", { class: "chip busy", role: "status", hidden: true }, ["laying out…"]),
+    spoken: element(document, "div", { class: "unseen", "aria-live": "polite" }),
+  };
+  const { panel } = controls;
+  panel.addEventListener("animationend", () => panel.classList.remove("arriving"), { signal });
+  const bottom = element(document, "div", { class: "bottom" }, [
+    statusChip(document, view.graph),
+    controls.crumbs,
+    controls.legend,
+  ]);
+  frame.prepend(controls.toolbar.bar);
+  stage.element.after(controls.minimap.box, controls.outline.box, bottom);
+  frame.append(controls.busy, panel, controls.help, controls.spoken);
+  return controls;
 }

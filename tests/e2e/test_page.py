@@ -31,6 +31,8 @@ class View:
         self.page = page
         self.root = page.locator(".torchatlas[data-ready='true']")
         self.root.wait_for(timeout=READY_MS)
+        # The controls come after the picture.
+        self.root.get_by_role("toolbar").wait_for(timeout=READY_MS)
 
     def atlas(self, expression: str, argument: object = None) -> Any:
         """The value of a JavaScript expression of `atlas` and `argument`."""

@@ -221,28 +221,29 @@ function foldLine(points, columns, cuts) {
   };
   for (let at = 0; at < pieces.length; at += 1) {
     const next = columnOf(pieces[at], columns);
-    const above = pieces.slice(at, at + enteringPieces(pieces.slice(at), columns[next]));
-    if (column >= next || above.length === 0) {
+    const above = column < next ? enteringPieces(pieces, at, columns[next]) : 0;
+    if (above === 0) {
       for (; column < next; column += 1) result.push(...connector(pieces[at][0], columns, cuts, column, pieces[at][0]));
       add(pieces[at], columns[next]);
       continue;
     }
     // What turns above the first block comes in where it turns to.
-    const [x, y] = above[above.length - 1].slice(-2);
+    const [x, y] = pieces[at + above - 1].slice(-2);
     for (; column < next; column += 1) {
       const endX = column + 1 === next ? x : pieces[at][0];
       result.push(...connector(pieces[at][0], columns, cuts, column, endX));
     }
     add(straight(x, cuts[next - 1].y, y), columns[next]);
-    at += above.length - 1;
+    at += above - 1;
   }
   return result;
 }
 
-/** @type {(pieces: number[][], column: Column) => number} how many of them, from the first on, lie above the first block of the column */
-function enteringPieces(pieces, { firstTop }) {
-  const count = pieces.findIndex((piece) => piece[piece.length - 1] > firstTop);
-  return count < 0 ? pieces.length : count;
+/** @type {(pieces: number[][], from: number, column: Column) => number} how many of them, from one on, lie above the first block of the column */
+function enteringPieces(pieces, from, { firstTop }) {
+  let end = from;
+  while (end < pieces.length && pieces[end][pieces[end].length - 1] <= firstTop) end += 1;
+  return end - from;
 }
 
 /** @type {(x: number, from: number, to: number) => number[]} a cubic */

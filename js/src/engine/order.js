@@ -98,9 +98,14 @@ function startOrder(layers, place, side, isMirrored) {
 /** @type {(row: number[], arcs: Arc[][], place: number[], widths: number[]) => void} */
 function sortRow(row, arcs, place, widths) {
   if (row.length < 2) return;
-  const key = new Map(row.map((node) => [node, barycentre(arcs[node], place, widths) ?? place[node]]));
-  row.sort((a, b) => /** @type {number} */ (key.get(a)) - /** @type {number} */ (key.get(b)) || place[a] - place[b]);
-  row.forEach((node, at) => (place[node] = at));
+  const keys = row.map((node) => barycentre(arcs[node], place, widths) ?? place[node]);
+  if (keys.every((key, at) => at === 0 || keys[at - 1] <= key)) return;
+  const order = row.map((_, at) => at).sort((a, b) => keys[a] - keys[b]);
+  const before = [...row];
+  order.forEach((from, at) => {
+    row[at] = before[from];
+    place[row[at]] = at;
+  });
 }
 
 /** @type {(arcs: Arc[], place: number[], widths: number[]) => number | null} ports of one node differ by less than a place */
