@@ -11,6 +11,12 @@ import torch
 HISTOGRAM_STEPS = 32
 PICTURE_SIDE = 64
 """The most rows and columns of a picture; neighbours of larger slices are averaged."""
+_DENSE_MAX = 1 << 28
+"""The most elements that a sparse tensor may have to be looked at as a dense one."""
+_STEEP = 1e30
+"""Numbers beyond this are scaled before they are counted: the distance of the ends would overflow."""
+# Whole numbers that float32 can't tell apart.
+_WIDE = frozenset((torch.float64, torch.int32, torch.int64, torch.uint32, torch.uint64))
 
 
 def numbers(tensor: torch.Tensor) -> dict[str, float | None]:
@@ -24,30 +30,31 @@ def numbers(tensor: torch.Tensor) -> dict[str, float | None]:
         share of all elements; `nan` and `inf`, counts.
 
     Raises:
-        ValueError: the tensor has no values, being on the meta device or fake.
+        ValueError: the tensor has no values, being on the meta device or fake, or torch can't make them out.
     """
-    return _numbers(_flat(tensor))
+    flat = _flat(tensor)
+    return _numbers(flat, _finite(flat))
 
 
 def describe(tensor: torch.Tensor) -> dict[str, Any]:
     """Shape, dtype, the statistics of `numbers()`, and a histogram.
 
     Returns:
-        `shape`, `dtype` (without `torch.`), `count` of elements, those of `numbers()`, and `histogram`: counts of
+        `shape` (-1 for the ragged axes of a nested tensor), `dtype` (without `torch.`), `count` of elements, those of `numbers()`, and `histogram`: counts of
         finite elements in equal steps from `min` to `max`; empty where there are none.
 
     Raises:
-        ValueError: the tensor has no values, being on the meta device or fake.
+        ValueError: the tensor has no values, being on the meta device or fake, or torch can't make them out.
     """
     flat = _flat(tensor)
     finite = _finite(flat)
-    counts = [] if finite.numel() == 0 else torch.histc(finite.float().cpu(), HISTOGRAM_STEPS).int().tolist()
+    known = _numbers(flat, finite)
     return {
-        "shape": list(tensor.shape),
+        "shape": _ragged_shape(tensor) if tensor.is_nested else list(tensor.shape),
         "dtype": str(tensor.dtype).removeprefix("torch."),
-        "count": tensor.numel(),
-        **_numbers(flat),
-        "histogram": counts,
+        "count": flat.numel(),
+        **known,
+        "histogram": _histogram(finite, known),
     }
 
 
@@ -61,11 +68,13 @@ def picture(tensor: torch.Tensor, at: Sequence[int] | None = None) -> tuple[dict
     Returns:
         What the view must know (`rows`, `columns`, `low` and `high` of the finite numbers in it, `at`, `sizes`
         of the axes before the last two, `of`: size of the slice) and float32 numbers, row by row,
-        little-endian. None for a tensor of fewer than two elements.
+        little-endian. None for a tensor of fewer than two elements, and for a nested one.
 
     Raises:
-        ValueError: the tensor has no values, being on the meta device or fake.
+        ValueError: the tensor has no values, being on the meta device or fake, or torch can't make them out.
     """
+    if tensor.is_nested:
+        return None
     flat = _flat(tensor)
     if flat.numel() < 2:
         return None
@@ -77,7 +86,8 @@ def picture(tensor: torch.Tensor, at: Sequence[int] | None = None) -> tuple[dict
     rows, columns = (min(size, PICTURE_SIDE) for size in shown.shape)
     is_small = (rows, columns) == tuple(shown.shape)
     small = shown if is_small else torch.nn.functional.adaptive_avg_pool2d(shown[None], (rows, columns))[0]
-    known = _numbers(small.reshape(-1))
+    row = small.reshape(-1)
+    known = _numbers(row, _finite(row))
     low, high = known["min"], known["max"]
     about = {
         "rows": rows,
@@ -95,16 +105,41 @@ def _flat(tensor: torch.Tensor) -> torch.Tensor:
     """All elements in one row, as real numbers."""
     if tensor.is_meta or hasattr(tensor, "fake_mode"):
         raise ValueError("there are no values: the tensor is on the meta device, or fake")
-    values = tensor.detach()
+    if tensor.layout is not torch.strided and not tensor.is_nested and tensor.numel() > _DENSE_MAX:
+        raise ValueError(f"a sparse tensor of {tensor.numel():,} elements is too large to be looked at as a dense one")
+    try:
+        return _converted(tensor.detach())
+    except (NotImplementedError, TypeError) as error:  # dtypes and subclasses that torch itself can't convert
+        dtype = str(tensor.dtype).removeprefix("torch.")
+        raise ValueError(f"torch can't turn this {type(tensor).__name__} of {dtype} into numbers: {error}") from error
+
+
+def _converted(values: torch.Tensor) -> torch.Tensor:
     if values.is_nested:
-        values = torch.cat([part.reshape(-1) for part in values.unbind()])
+        parts = [part.reshape(-1) for part in values.unbind()]
+        values = torch.cat(parts) if parts else torch.empty(0, dtype=values.dtype, device=values.device)
     if values.layout is not torch.strided:
         values = values.to_dense()
     if values.is_quantized:
         values = values.dequantize()
     values = values.resolve_conj().abs() if values.is_complex() else values
-    # Half precision would overflow in sums; whole numbers have no mean.
-    return values.reshape(-1).to(values.dtype if values.dtype is torch.float64 else torch.float32)
+    # Half precision would overflow in sums; whole numbers have no mean. Apple's GPUs have no float64.
+    is_wide = values.dtype in _WIDE and values.device.type != "mps"
+    return values.reshape(-1).to(torch.float64 if is_wide else torch.float32)
+
+
+def _ragged_shape(tensor: torch.Tensor) -> list[int]:
+    """Shape of a nested tensor: axes on which its parts differ are -1."""
+    parts = [part.shape for part in tensor.unbind()]
+    return [len(parts), *(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*parts, strict=True))]
+
+
+def _histogram(finite: torch.Tensor, known: dict[str, float | None]) -> list[int]:
+    low, high = known["min"], known["max"]
+    if low is None or high is None:
+        return []
+    largest = max(abs(low), abs(high))
+    return torch.histc((finite / largest if largest > _STEEP else finite).cpu(), HISTOGRAM_STEPS).int().tolist()
 
 
 def _finite(flat: torch.Tensor) -> torch.Tensor:
@@ -114,14 +149,14 @@ def _finite(flat: torch.Tensor) -> torch.Tensor:
     return flat[torch.isfinite(flat)]
 
 
-def _numbers(flat: torch.Tensor) -> dict[str, float | None]:
-    finite = _finite(flat)
+def _numbers(flat: torch.Tensor, finite: torch.Tensor) -> dict[str, float | None]:
     known: dict[str, float | None] = {"min": None, "max": None, "mean": None, "std": None}
     if finite.numel() > 0:
         low, high = torch.aminmax(finite)
         std, mean = torch.std_mean(finite, correction=0)
         if not torch.isfinite(std):  # squares of large float32 overflow
-            std, mean = torch.std_mean(finite.double(), correction=0)
+            wide = finite.double()
+            std, mean = wide.std(correction=0), wide.mean()
         known = {"min": low.item(), "max": high.item(), "mean": mean.item(), "std": std.item()}
     known = {name: value if value is None or math.isfinite(value) else None for name, value in known.items()}
     strange = flat.numel() - finite.numel()

@@ -1,5 +1,6 @@
 """Numbers about tensors, and who gets them."""
 
+import json
 import math
 import struct
 
@@ -37,9 +38,16 @@ def test_only_finite_elements_count_for_range_and_mean_and_the_others_are_counte
         (torch.tensor([1, 2, 6]), 1, 6, 3),
         (torch.tensor([3 + 4j, 0]), 0, 5, 2.5),
         (torch.full((70000,), 60000.0, dtype=torch.float16), 60000, 60000, 60000),
-        (torch.tensor([3e38, -3e38]), -3.0e38, 3.0e38, 0),
+        (torch.tensor([3 * 2.0**120, -3 * 2.0**120]), -3 * 2.0**120, 3 * 2.0**120, 0),
         (torch.tensor(2.5, requires_grad=True), 2.5, 2.5, 2.5),
         (torch.eye(2).to_sparse(), 0, 1, 0.5),
+        (torch.tensor([0, 2**24 + 1]), 0, 2**24 + 1, (2**24 + 1) / 2),  # float32 ends at 2**24
+        (torch.tensor([2, 6], dtype=torch.uint16), 2, 6, 4),
+        (torch.tensor([1.0, 2.0]).bfloat16(), 1, 2, 1.5),
+        (torch.tensor([0.5, 1.0]).to(torch.float8_e4m3fn), 0.5, 1, 0.75),
+        (torch.tensor([-1e308, 1e308], dtype=torch.float64), -1e308, 1e308, 0),
+        (torch.nested.nested_tensor([torch.ones(1, 3), torch.zeros(3, 3)], layout=torch.jagged), 0, 1, 0.25),
+        (torch.tensor(7), 7, 7, 7),
         (torch.empty(0, 3), None, None, None),
         (torch.tensor([NAN]), None, None, None),
     ],
@@ -47,10 +55,12 @@ def test_only_finite_elements_count_for_range_and_mean_and_the_others_are_counte
 def test_any_dtype_and_layout_has_statistics(
     tensor: torch.Tensor, low: float | None, high: float | None, mean: float | None
 ) -> None:
-    found = statistics.numbers(tensor)
+    found = statistics.describe(tensor)
     assert [found["min"], found["max"], found["mean"]] == [
-        None if each is None else pytest.approx(each, rel=1e-6) for each in (low, high, mean)
+        None if each is None else pytest.approx(each, rel=1e-9) for each in (low, high, mean)
     ]
+    assert sum(found["histogram"]) + found["nan"] == found["count"]
+    json.dumps(found)  # it goes to the page
 
 
 def test_picture_shows_the_slice_asked_for_and_averages_what_is_large() -> None:
@@ -65,9 +75,34 @@ def test_picture_shows_the_slice_asked_for_and_averages_what_is_large() -> None:
     assert statistics.picture(torch.tensor(1.0)) is None
 
 
-def test_what_has_no_values_is_refused() -> None:
-    with pytest.raises(ValueError, match="no values"):
-        statistics.describe(torch.empty(3, device="meta"))
+@pytest.mark.filterwarnings("ignore:.*quantized tensor creation functions")
+def test_quantised_tensors_count_as_what_they_stand_for() -> None:
+    found = statistics.describe(torch.quantize_per_tensor(torch.tensor([0.5, 1.0]), 0.5, 0, torch.quint8))
+    assert (found["min"], found["max"], found["dtype"]) == (0.5, 1, "quint8")
+
+
+def test_nested_tensors_tell_which_axes_are_ragged() -> None:
+    assert statistics.describe(torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(1, 3)], layout=torch.jagged))[
+        "shape"
+    ] == [2, -1, 3]
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (torch.empty(3, device="meta"), "no values"),
+        (
+            torch.sparse_coo_tensor([[1], [2]], [3.0], (10**6, 10**6), check_invariants=False),
+            "1,000,000,000,000 elements is too large",
+        ),
+        (torch.zeros(2, dtype=torch.uint8).view(torch.float4_e2m1fn_x2), "can't turn this Tensor of float4_e2m1fn_x2"),
+    ],
+)
+def test_what_has_no_values_is_refused(tensor: torch.Tensor, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        statistics.describe(tensor)
+    with pytest.raises(ValueError, match=message):
+        statistics.picture(tensor)
 
 
 def test_statistics_taken_while_tracing_are_metrics_and_survive_without_the_trace() -> None:
