@@ -47,6 +47,8 @@ export function landmarks(spatial, panels, transform) {
   /** @type {(Landmark & {right: number})[]} */
   const placed = [];
   for (const index of candidates) {
+    // Beside the picture a name says which height it is about, not which of several columns.
+    if (isBeside && candidates.some((other) => isAbreast(boxes[index], boxes[other]))) continue;
     const mark = isBeside ? besidePlace(boxes, index, width, transform) : insidePlace(boxes, index, transform);
     if (mark === null) continue;
     const { parent, y: boxY } = boxes[index];
@@ -60,6 +62,10 @@ export function landmarks(spatial, panels, transform) {
   }
   return placed;
 }
+
+/** @type {(a: Box, b: Box) => boolean} whether two modules stand side by side, at least in part */
+const isAbreast = (a, b) =>
+  (a.x + a.width <= b.x || b.x + b.width <= a.x) && a.y < b.y + b.height && b.y < a.y + a.height;
 
 /** @type {(spatial: Spatial) => number[]} indices, without a look at what is inside */
 function topBoxes({ order, after }) {

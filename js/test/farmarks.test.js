@@ -136,3 +136,15 @@ test("a name that would lie on a child stands above its module", () => {
   const [mark] = landmarks(spatial, [0], { x: 0, y: 100, k: 0.02 });
   assert.ok(mark.y < 100);
 });
+
+test("in columns no name stands beside the picture", () => {
+  const boxes = column(1000);
+  const right = { ...boxes[1], x: 520, width: 480 };
+  const left = { ...boxes[1], width: 480 };
+  const spatial = buildSpatial({ ...scene, width: 1000, boxes: [boxes[0], left, right], routes: [] });
+  const marks = landmarks(spatial, [0, 1, 2], { x: 0, y: 0, k: 0.02 });
+  assert.deepEqual(
+    marks.map(({ index }) => index),
+    [0],
+  );
+});
