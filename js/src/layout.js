@@ -38,7 +38,7 @@ import { createSolver } from "./engine/client.js";
 import { solveSimply } from "./engine/simple.js";
 import { chooseFolds } from "./arrange/folds.js";
 import { arrangeList } from "./arrange/list.js";
-import { edgeText, faceOf, labelWidth, LABEL_HEIGHT, STACK_OVERHANG } from "./measure.js";
+import { edgeText, faceOf, headerDetail, labelWidth, LABEL_HEIGHT, STACK_OVERHANG } from "./measure.js";
 import { splitScopes } from "./scopes.js";
 
 /** Scopes that a layouter remembers before it starts afresh. */
@@ -170,7 +170,7 @@ function* layoutSteps(graph, visible, memo) {
       for (const at of scopes) found[at] = entry;
     }
   }
-  const scene = assemble(visible, faces, split, labels, found);
+  const scene = assemble(graph, visible, faces, split, labels, found);
   const weights = linkWeights(graph, visible);
   scene.routes.forEach((route) => (route.weight = weights[route.link]));
   return { ...scene, stats: { engine: "simple", layoutMs: 0, engineCalls, memoHits } };
@@ -338,6 +338,7 @@ function joined(path, found, originX, originY) {
 /**
  * Puts the scopes into each other and joins the pieces of each link.
  *
+ * @param {Graph} graph
  * @param {VisibleGraph} visible
  * @param {Face[]} faces
  * @param {Scopes} split
@@ -345,7 +346,8 @@ function joined(path, found, originX, originY) {
  * @param {{id: number, layout: ScopeLayout}[]} found
  * @returns {Scene}
  */
-function assemble(visible, faces, { scopes, paths }, labels, found) {
+function assemble(graph, visible, faces, { scopes, paths }, labels, found) {
+  const hasFailed = (/** @type {import("./types.js").Item} */ { id }) => graph.calls[id]?.status === "failed";
   /** @type {Box[]} */
   const boxes = new Array(visible.items.length);
   const originX = new Array(scopes.length).fill(0);
@@ -365,6 +367,7 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
       const face = faces[item];
       const { title, subtitle, detail, badge } = face;
       const size = inner < 0 ? face : found[inner].layout;
+      const lines = inner < 0 ? [] : found[inner].layout.inDx.map((dx) => size.width / 2 + dx);
       boxes[item] = {
         item: visible.items[item],
         parent: scope.item,
@@ -375,7 +378,7 @@ function assemble(visible, faces, { scopes, paths }, labels, found) {
         headerHeight: inner < 0 ? 0 : face.height,
         title,
         subtitle,
-        detail,
+        detail: inner < 0 ? detail : headerDetail(detail, size.width, hasFailed(visible.items[item]), lines),
         badge,
       };
     });

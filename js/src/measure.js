@@ -36,6 +36,9 @@ const PLAIN_INDENT = 14;
 const END_PADDING = 12;
 
 export const HEADER_HEIGHT = 30;
+/** Room for the mark of a failure in a title strip, and around the text beside it. */
+const MARK_WIDTH = 22;
+const CLEAR = 3;
 export const LABEL_HEIGHT = 14;
 /** How far the cards behind a repeat stand out below it (marks.js draws them). */
 export const STACK_OVERHANG = 8;
@@ -244,6 +247,24 @@ function openFace(graph, item) {
   const flops = call.metrics.flops > 0 ? formatMetric("flops", call.metrics.flops) : "";
   const detail = [parameterText(call.metrics), flops].filter(Boolean).join(" · ");
   return { title, subtitle, detail, badge: "", width, height: HEADER_HEIGHT };
+}
+
+/**
+ * What an open call tells at the right of its title strip: all of it, the first part, or nothing, so that no line that comes
+ * in runs through the text.
+ *
+ * @param {string} detail parts with ` · ` between them
+ * @param {number} width of the box in px
+ * @param {boolean} hasFailed there is a mark of it at the very right
+ * @param {number[]} lines x of what crosses the strip, from the left border
+ */
+export function headerDetail(detail, width, hasFailed, lines) {
+  const right = width - END_PADDING - (hasFailed ? MARK_WIDTH : 0);
+  const isFree = (/** @type {string} */ text) => {
+    const left = right - textWidth(text, DETAIL_SIZE, "sans");
+    return lines.every((x) => x < left - CLEAR || x > right + CLEAR);
+  };
+  return [detail, detail.split(" · ")[0]].find(isFree) ?? "";
 }
 
 /** @type {(graph: Graph, item: Item) => Face} */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { edgeText, ellipsise, faceOf, operationText, shortCallName, textWidth } from "../src/measure.js";
+import { edgeText, ellipsise, faceOf, headerDetail, operationText, shortCallName, textWidth } from "../src/measure.js";
 import { allOpen, closedState, depthState, visibleGraph } from "../src/visible.js";
 import { cellLoop, gpt2, graphOf } from "./synthetic.js";
 
@@ -96,4 +96,13 @@ test("a closed module tells what is in it as far as there is room, an open one w
   assert.equal(detailOf("transformer.h.0.attn"), "2.36 M params · 1.9 GFLOPs");
   const small = visibleGraph(graph, depthState(graph, 3)).items.find(({ name }) => name === "transformer.h.0.attn");
   assert.equal(small && faceOf(graph, small).detail, "2.36 M · 2×Linear, Dropout");
+});
+
+test("no line runs through what a title strip tells", () => {
+  const detail = "7.09 M params · 1.9 GFLOPs";
+  assert.equal(headerDetail(detail, 400, false, [200]), detail);
+  assert.equal(headerDetail(detail, 400, false, [200, 240]), "7.09 M params");
+  assert.equal(headerDetail(detail, 400, false, [370]), "");
+  assert.equal(headerDetail("9.41 k params", 200, false, [100]), "9.41 k params");
+  assert.equal(headerDetail("9.41 k params", 200, true, [100]), "", "beside the mark of a failure");
 });
