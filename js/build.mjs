@@ -1,8 +1,8 @@
 /**
  * Builds the bundles into python/torchatlas/static/: `atlas.js` (the view in a notebook, an ES module with the layout worker
  * as text), `page.js` (the same for pages, a script that can stand in HTML), `loader.js` (what each notebook view carries),
- * `lite.js` (the map that a notebook keeps), `viz.wasm` (Graphviz, handed in at run time), `headless.js` (one script for an embedded V8) and the licences of what is
- * bundled.
+ * `lite.js` (the map that a notebook keeps), `standin.js` (one function, which starts it), `viz.wasm` (Graphviz, handed in at
+ * run time), `headless.js` (one script for an embedded V8) and the licences of what is bundled.
  */
 import { build } from "esbuild";
 import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
@@ -149,6 +149,14 @@ async function noticeOf(name) {
   return [`${name} ${about.version} (${about.license})`, ...texts.map((text) => text.trim())].join("\n\n");
 }
 
+/**
+ * @param {string} text a module whose default export is a function
+ * @returns {string} the function alone, an expression
+ */
+function functionOf(text) {
+  return replaceOnce(text.trim(), /^var (\w+)=([^]*);export\{\1 as default\};$/, "$2", "standin.js");
+}
+
 async function main() {
   const viz = await splitViz();
   const worker = await build({
@@ -173,6 +181,7 @@ async function main() {
   });
   const loader = await build({ ...shared, entryPoints: [join(source, "loader.js")], format: "esm" });
   const lite = await build({ ...shared, entryPoints: [join(source, "lite.js")], format: "esm" });
+  const standIn = await build({ ...shared, entryPoints: [join(source, "standin.js")], format: "esm" });
   const headless = await build({
     ...shared,
     entryPoints: [join(source, "headless.js")],
@@ -189,6 +198,7 @@ async function main() {
     writeFile(join(target, "page.js"), checkInline(/** @type {any} */ (page.outputFiles)[0].text)),
     writeFile(join(target, "loader.js"), /** @type {any} */ (loader.outputFiles)[0].contents),
     writeFile(join(target, "lite.js"), /** @type {any} */ (lite.outputFiles)[0].contents),
+    writeFile(join(target, "standin.js"), functionOf(/** @type {any} */ (standIn.outputFiles)[0].text)),
     writeFile(join(target, "headless.js"), /** @type {any} */ (headless.outputFiles)[0].contents),
     writeFile(join(target, "viz.wasm"), viz.wasm),
     writeFile(join(target, "THIRD_PARTY_NOTICES.txt"), `${notices.join(line)}\n`),

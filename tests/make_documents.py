@@ -2,7 +2,7 @@
 
 usage: python tests/make_documents.py [FOLDER]
 
-Without an argument they go to tests/documents, where git keeps them. A test makes them anew and compares.
+Without an argument they go to tests/documents and tests/abridged, where git keeps them. Tests compare with new ones.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from torchatlas import schema, trace
+from torchatlas import abridged, schema, trace
 from torchatlas.graph import Graph
 
 FOLDER = Path(__file__).parent / "documents"
@@ -241,6 +241,17 @@ def write(folder: Path) -> list[Path]:
     return paths
 
 
+def write_abridged(folder: Path = ROOT / "tests" / "abridged") -> list[Path]:
+    """Write every document as a notebook's map reads it, and return their paths."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name in MODELS:
+        path = folder / f"{name}.json"
+        path.write_text(_lines(abridged.abridge(schema.decode(make(name)))), encoding="utf-8", newline="\n")
+        paths.append(path)
+    return paths
+
+
 def _lines(document: dict[str, Any]) -> str:
     """JSON that a reviewer can read and git can compare."""
     fields = []
@@ -254,5 +265,5 @@ def _lines(document: dict[str, Any]) -> str:
 
 
 if __name__ == "__main__":
-    for written in write(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER):
-        print(written)
+    written = write(Path(sys.argv[1])) if len(sys.argv) > 1 else [*write(FOLDER), *write_abridged()]
+    print(*written, sep="\n")

@@ -49,21 +49,33 @@ export function compactSvg(scene, graph, palette, look = {}) {
     `<svg xmlns='http://www.w3.org/2000/svg' width='${width}' height='${height}'` +
     ` viewBox='${-MARGIN} ${-MARGIN} ${width} ${height}' role='img' aria-label='${title}'` +
     ` stroke-linecap='round' stroke-linejoin='round'><title>${title}</title>` +
-    `<style>text{white-space:pre}${classes.css()}</style>` +
+    `<style>text{white-space:pre;font-family:${family("name")}}.${MONO}{font-family:${family("label")}}` +
+    `${classes.css()}</style>` +
     `<path fill='${palette.background}' d='M${-MARGIN} ${-MARGIN}h${width}v${height}h${-width}z'/>${body}</svg>`
   );
 }
+
+/** Class of text in the second of the two families; no look has a name in capitals. */
+const MONO = "M";
+
+/** @param {import("./marks.js").FontName} font */
+const family = (font) => FONTS[font].family.replaceAll('"', "'").replaceAll(", ", ",");
 
 /** Short names for looks, each once. */
 class Classes {
   /** @type {Map<string, string>} */
   #names = new Map();
 
-  /** @param {string} look declarations of CSS @returns {string} attribute */
-  of(look) {
+  /**
+   * @param {string} look declarations of CSS
+   * @param {string} [more] another class
+   * @returns {string} attribute
+   */
+  of(look, more = "") {
+    if (look === "") return more === "" ? "" : ` class='${more}'`;
     const name = this.#names.get(look) ?? nameOf(this.#names.size);
     this.#names.set(look, name);
-    return ` class='${name}'`;
+    return ` class='${more === "" ? name : `${name} ${more}`}'`;
   }
 
   css() {
@@ -91,18 +103,22 @@ function written(mark, classes) {
 
 /** @type {(mark: import("./marks.js").TextMark, classes: Classes) => string} */
 function writtenText(mark, classes) {
-  const family = FONTS[mark.runs[0]?.font ?? "name"].family.replaceAll('"', "'");
-  const halo = mark.halo ? `;paint-order:stroke;stroke:${mark.halo};stroke-width:4` : "";
-  const whole = `font-family:${family}${mark.anchor === "start" ? "" : `;text-anchor:${mark.anchor}`}${halo}`;
+  const isMono = family(mark.runs[0]?.font ?? "name") === family("label");
+  const halo = mark.halo ? `paint-order:stroke;stroke:${mark.halo};stroke-width:4` : "";
+  const anchor = mark.anchor === "start" ? "" : `text-anchor:${mark.anchor}`;
   const runs = fittingRuns(mark).map(({ text, font, fill }) => {
     const { size, weight } = FONTS[font];
-    return { text: quotable(text), look: `font-size:${size}px;font-weight:${weight};fill:${fill}` };
+    const bold = weight === 400 ? "" : `;font-weight:${weight}`;
+    return { text: quotable(text), look: `font-size:${size}px${bold};fill:${fill}` };
   });
   const [only, ...more] = runs;
   const place = `x='${tenth(mark.x)}' y='${tenth(mark.y)}'`;
-  if (only && more.length === 0) return `<text${classes.of(`${whole};${only.look}`)} ${place}>${only.text}</text>`;
-  const spans = runs.map(({ text, look }) => `<tspan${classes.of(look)}>${text}</tspan>`).join("");
-  return `<text${classes.of(whole)} ${place}>${spans}</text>`;
+  const isOne = only !== undefined && more.length === 0;
+  const look = [anchor, halo, isOne ? only.look : ""].filter((part) => part !== "").join(";");
+  const whole = classes.of(look, isMono ? MONO : "");
+  if (isOne) return `<text${whole} ${place}>${only.text}</text>`;
+  const spans = runs.map((run) => `<tspan${classes.of(run.look)}>${run.text}</tspan>`).join("");
+  return `<text${whole} ${place}>${spans}</text>`;
 }
 
 /** @type {(scene: Scene, palette: Palette, classes: Classes) => string[]} all lines of one width as one path, all arrows as one */

@@ -17,7 +17,63 @@ from torchatlas.graph import NODE_KINDS, Edge, Failure, Graph, ModuleCall, Node,
 
 def pack(graph: Graph) -> bytes:
     """The graph abridged, as JSON, gzip."""
-    return gzip.compress(schema.dumps(_abridge(graph)).encode("ascii"), mtime=0)
+    return gzip.compress(schema.dumps(abridge(graph)).encode("ascii"), mtime=0)
+
+
+def abridge(graph: Graph) -> dict[str, Any]:
+    """What `pack` packs: lists, strings and numbers.
+
+    Returns:
+        `calls`, `nodes` and `edges` as columns of equal length; `specs` and `errors` as rows.
+    """
+    specs: dict[tuple[tuple[int, ...] | None, str, int], int] = {}
+
+    def numbers(tensors: Sequence[TensorSpec]) -> list[int]:
+        return [specs.setdefault((spec.shape, spec.dtype, spec.size_bytes), len(specs)) for spec in tensors]
+
+    calls = [
+        [
+            _inner_name(call.name, None if call.parent is None else graph.calls[call.parent].name),
+            0 if call.fqn == call.name else call.fqn,
+            call.type,
+            0 if call.parent is None else call.id - call.parent,
+            int(call.status == "failed"),
+            numbers(call.inputs),
+            numbers(call.outputs),
+            call.metrics.get("parameters", 0),
+        ]
+        for call in graph.calls
+    ]
+    nodes = []
+    before = 0
+    for node in graph.nodes:
+        at = -1 if node.call is None else node.call
+        name = _inner_name(node.name, graph.calls[at].name if at > 0 else None)
+        plain = f".{node.op}" if at > 0 else node.op
+        nodes.append(
+            [
+                NODE_KINDS.index(node.kind),
+                0 if name == plain else name,
+                node.op,
+                at - before,
+                int(node.status == "failed"),
+                numbers(node.outputs),
+            ]
+        )
+        before = at
+    edges = []
+    before = 0
+    for edge in graph.edges:
+        edges.append([edge.head - before, edge.head - edge.tail, edge.tail_slot, edge.slot, *numbers([edge.spec])])
+        before = edge.head
+    return {
+        "title": graph.title,
+        "calls": _columns(calls),
+        "nodes": _columns(nodes),
+        "edges": _columns(edges),
+        "specs": [list(spec) for spec in specs],
+        "errors": [[failure.type, failure.message[:500], failure.node, failure.calls] for failure in graph.errors],
+    }
 
 
 def pack_within(graph: Graph, budget_bytes: int) -> tuple[bytes, int] | None:
@@ -165,57 +221,6 @@ def _depths(graph: Graph) -> list[int]:
 
 def _operations(graph: Graph) -> int:
     return sum(node.kind in ("op", "opaque") for node in graph.nodes)
-
-
-def _abridge(graph: Graph) -> dict[str, Any]:
-    specs: dict[tuple[tuple[int, ...] | None, str, int], int] = {}
-
-    def numbers(tensors: Sequence[TensorSpec]) -> list[int]:
-        return [specs.setdefault((spec.shape, spec.dtype, spec.size_bytes), len(specs)) for spec in tensors]
-
-    calls = [
-        [
-            _inner_name(call.name, None if call.parent is None else graph.calls[call.parent].name),
-            0 if call.fqn == call.name else call.fqn,
-            call.type,
-            0 if call.parent is None else call.id - call.parent,
-            int(call.status == "failed"),
-            numbers(call.inputs),
-            numbers(call.outputs),
-            call.metrics.get("parameters", 0),
-        ]
-        for call in graph.calls
-    ]
-    nodes = []
-    before = 0
-    for node in graph.nodes:
-        at = -1 if node.call is None else node.call
-        name = _inner_name(node.name, graph.calls[at].name if at > 0 else None)
-        plain = f".{node.op}" if at > 0 else node.op
-        nodes.append(
-            [
-                NODE_KINDS.index(node.kind),
-                0 if name == plain else name,
-                node.op,
-                at - before,
-                int(node.status == "failed"),
-                numbers(node.outputs),
-            ]
-        )
-        before = at
-    edges = []
-    before = 0
-    for edge in graph.edges:
-        edges.append([edge.head - before, edge.head - edge.tail, edge.tail_slot, edge.slot, *numbers([edge.spec])])
-        before = edge.head
-    return {
-        "title": graph.title,
-        "calls": _columns(calls),
-        "nodes": _columns(nodes),
-        "edges": _columns(edges),
-        "specs": [list(spec) for spec in specs],
-        "errors": [[failure.type, failure.message[:500], failure.node, failure.calls] for failure in graph.errors],
-    }
 
 
 def _inner_name(name: str, outer: str | None) -> str:

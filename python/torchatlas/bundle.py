@@ -30,6 +30,16 @@ def loader() -> str:
 
 
 @functools.cache
+def stand_in() -> str:
+    """What each output carries that stands in for a view: a function, as an expression.
+
+    Raises:
+        FileNotFoundError: the bundle was not built.
+    """
+    return _static("standin.js").decode("utf-8").strip()
+
+
+@functools.cache
 def packed_lite() -> bytes:
     """The map that a notebook keeps, one ES module, gzip.
 

@@ -8,6 +8,7 @@ inline SVG; there the picture stays, and the outline, which folds without a scri
 from __future__ import annotations
 
 import base64
+import hashlib
 import html
 import time
 from collections import deque
@@ -21,49 +22,14 @@ BUDGET_BYTES = 72_000
 """The most that one output may add to a notebook: with twenty views it stays below 1.5 MB."""
 PICTURE_BYTES = 24_000
 """The most bytes of a picture."""
+# The outline is for those who see no map; beside a picture it may be short.
+_OUTLINE_BYTES = 24_000
+_SHORT_OUTLINE_BYTES = 8_000
 _FRAME_BYTES = 2_000
-_MUTED = 'style="opacity: .65"'
-# A view that has just been asked for comes within this time; until then nothing flashes up.
-_PATIENCE_MS = 6_000
-# The data of the map: its code, the graph, the options; a line each.
-_DATA = '<script type="application/octet-stream">{code}\n{graph}\n{options}</script>'
-_SCRIPT = """<script>(() => {{
-  const parts = document.querySelectorAll('[data-torchatlas-fallback="{key}"]');
-  const unpack = (text) => new Response(new Blob([Uint8Array.from(atob(text), (c) => c.charCodeAt(0))]).stream()
-    .pipeThrough(new DecompressionStream("gzip"))).text();
-  const start = async (part, data) => {{
-    const still = part.querySelector("[data-torchatlas-still]");
-    const host = document.createElement("div");
-    try {{
-      const [code, graph, options] = data.textContent.trim().split("\\n");
-      const address = URL.createObjectURL(new Blob([await unpack(code)], {{ type: "text/javascript" }}));
-      const {{ mount }} = await import(address);
-      URL.revokeObjectURL(address);
-      const text = await unpack(graph);
-      still.style.display = "none";
-      still.before(host);
-      mount(host, text, options);
-    }} catch (error) {{
-      still.style.display = "";
-      host.remove();
-      console.warn("torchatlas: the map could not start: " + error);
-    }}
-  }};
-  for (const part of parts) {{
-    if (Date.now() - {made} < 30000) {{
-      part.style.display = "none";
-      setTimeout(() => {{ part.style.display = ""; }}, {patience});
-    }}
-    const data = part.querySelector("script");
-    if (!data || part.dataset.started) continue;
-    part.dataset.started = "true";
-    new IntersectionObserver((seen, watch) => {{
-      if (!seen.some((each) => each.isIntersecting)) return;
-      watch.disconnect();
-      start(part, data);
-    }}).observe(part);
-  }}
-}})();</script>"""
+_NOT_OF_THE_MAP = ("height", "width", "notes")
+# Four lines, which js/src/standin.js reads.
+_DATA = '<script type="application/octet-stream">{digest}\n{code}\n{graph}\n{options}</script>'
+_SCRIPT = "<script>({function})({key}, {made})</script>"
 
 _Row = ModuleCall | Node
 
@@ -74,6 +40,7 @@ def render(
     options: ViewOptions | None = None,
     *,
     picture: bytes | None = None,
+    has_code: bool = True,
     is_alone: bool = False,
     budget_bytes: int = BUDGET_BYTES,
 ) -> str:
@@ -88,46 +55,62 @@ def render(
         key: names the output, for the live view to hide it.
         options: how the map starts.
         picture: SVG to show where scripts don't run.
+        has_code: the map's code goes in; without it the map takes the code from another output on the page.
         is_alone: no live view follows, and no script is wanted.
         budget_bytes: the most bytes of the answer.
 
     Returns:
         HTML of a `div`, and a script that starts the map, and holds it back while a live view is on its way.
     """
-    room = budget_bytes - _FRAME_BYTES - (0 if is_alone else len(_SCRIPT))
-    data, left_out = ("", 0) if is_alone else _map_data(graph, options or ViewOptions(), room)
+    script = "" if is_alone else _script(key)
+    room = budget_bytes - _FRAME_BYTES - len(script)
+    data, left_out = ("", 0) if is_alone else _map_data(graph, options or ViewOptions(), has_code, room)
     room -= len(data)
     image = "" if picture is None else _image(graph, picture)
     image = image if len(image.encode()) <= room else ""
     room -= len(image.encode())
-    head = f"<div><b>{html.escape(graph.title)}</b> <span {_MUTED}>{_about(graph, left_out)}</span></div>"
+    if not is_alone:
+        room = min(room, _SHORT_OUTLINE_BYTES if image else _OUTLINE_BYTES)
+    head = f"<div><b>{html.escape(graph.title)}</b> <small>{_about(graph, left_out)}</small></div>"
     failure = "" if graph.error is None else f"✗ {graph.error.type}: {graph.error.message}"[:500]
     error = f"<div>{html.escape(failure)}</div>" if failure else ""
     rows = '<div style="max-height: 420px; overflow: auto">' + "".join(_outline(graph, room)) + "</div>"
-    markup = (
+    return (
         f'<div data-torchatlas-fallback="{html.escape(key)}" style="font-size: 13px; line-height: 1.6">'
-        f"{head}{error}<div data-torchatlas-still>{image}{rows}</div>{data}</div>"
+        f"{head}{error}<div data-torchatlas-still>{image}{rows}</div>{data}</div>{script}"
     )
-    if is_alone:
-        return markup
-    return markup + _SCRIPT.format(made=int(time.time() * 1000), key=html.escape(key), patience=_PATIENCE_MS)
 
 
-def _map_data(graph: Graph, options: ViewOptions, room: int) -> tuple[str, int]:
+def _script(key: str) -> str:
+    return _SCRIPT.format(function=bundle.stand_in(), key=_safe_json(key), made=int(time.time() * 1000))
+
+
+def _map_data(graph: Graph, options: ViewOptions, has_code: bool, room: int) -> tuple[str, int]:
     """What the map is made from, and how many operations are left out of it; "" where there is no room."""
-    wire = schema.dumps({**options.to_wire(), "notes": {}}).replace("<", "\\u003c")
-    code = base64.b64encode(bundle.packed_lite()).decode("ascii")
-    left = room - len(_DATA) - len(code) - len(wire)
+    lite = bundle.packed_lite()
+    code = _base64(lite) if has_code else ""
+    digest = hashlib.sha256(lite).hexdigest()[:16]
+    wire = _safe_json({name: value for name, value in options.to_wire().items() if name not in _NOT_OF_THE_MAP})
+    left = room - len(_DATA) - len(digest) - len(code) - len(wire.encode())
     found = abridged.pack_within(graph, left * 3 // 4)
     if found is None:
         return "", 0
     packed, left_out = found
-    return _DATA.format(code=code, graph=base64.b64encode(packed).decode("ascii"), options=wire), left_out
+    return _DATA.format(digest=digest, code=code, graph=_base64(packed), options=wire), left_out
+
+
+def _safe_json(value: object) -> str:
+    """JSON that is harmless inside a script element."""
+    return schema.dumps(value).replace("<", "\\u003c")
+
+
+def _base64(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
 
 
 def _image(graph: Graph, svg: bytes) -> str:
     # Viewers that do not trust a notebook keep pictures in `img`, and take away inline SVG.
-    data = svg.decode("utf-8").translate({ord(each): f"%{ord(each):02X}" for each in '%#<>"\n'}).replace("&", "&amp;")
+    data = svg.decode("utf-8").translate({ord(each): f"%{ord(each):02X}" for each in '%#<"\n'}).replace("&", "&amp;")
     alt = html.escape(f"Picture of {graph.title[:200]}; an outline follows")
     # A card of its own ground fits a dark notebook as well as a light one.
     card = "max-width: 100%; height: auto; border: 1px solid #8886; border-radius: 8px"
@@ -146,7 +129,7 @@ def _outline(graph: Graph, room: int) -> Iterator[str]:
     todo: list[_Row | str] = list(reversed(outermost))
     left_out = sum(_key(each) not in kept for each in outermost)
     if left_out:
-        todo.insert(0, f"<div {_MUTED}>… {left_out} more</div>")
+        todo.insert(0, f"<div><small>… {left_out} more</small></div>")
     while todo:
         row = todo.pop()
         if isinstance(row, str):
@@ -158,7 +141,7 @@ def _outline(graph: Graph, room: int) -> Iterator[str]:
                 continue
             left_out = sum(_key(each) not in kept for each in below)
             yield _opening(graph, row)
-            todo.append(f"<div {_MUTED}>… {left_out} more inside</div></details>" if left_out else "</details>")
+            todo.append(f"<div><small>… {left_out} more inside</small></div></details>" if left_out else "</details>")
             todo.extend(reversed([each for each in below if _key(each) in kept]))
 
 
@@ -192,7 +175,7 @@ def _kept(graph: Graph, inside: dict[int | None, list[_Row]], budget: int) -> se
     while todo:
         row = todo.popleft()
         below = inside.get(row.id, []) if isinstance(row, ModuleCall) else []
-        line = _opening(graph, row) + f"<div {_MUTED}>… 100000 more inside</div></details>" if below else ""
+        line = _opening(graph, row) + "<div><small>… 100000 more inside</small></div></details>" if below else ""
         budget -= len((line or _line(graph, row, "div")).encode())
         if budget < 0:
             break
@@ -215,7 +198,7 @@ def _line(graph: Graph, row: _Row, tag: str) -> str:
     prefix = "" if around is None else f"{graph.calls[around].name}."
     mark = "✗ " if row.status == "failed" else ""
     name = html.escape(mark + row.name.removeprefix(prefix))
-    return f"<{tag}{indent}>{name} <span {_MUTED}>{html.escape(' · '.join(_facts(row)))}</span></{tag}>"
+    return f"<{tag}{indent}>{name} <small>{html.escape(' · '.join(_facts(row)))}</small></{tag}>"
 
 
 def _facts(row: _Row) -> Iterator[str]:

@@ -38,6 +38,19 @@ def current_cell() -> object:
     return shell.execution_count
 
 
+def cell_id() -> str | None:
+    """Name of the cell that runs, the same when it is run again; None where the front end does not tell.
+
+    None on Colab too, where each output is a page of its own.
+    """
+    kernel = getattr(_shell(), "kernel", None)
+    if kernel is None or "google.colab" in sys.modules:
+        return None
+    # JupyterLab, Notebook 7 and VS Code send it with what they ask to be run.
+    found = kernel.get_parent("shell").get("metadata", {}).get("cellId")
+    return found if isinstance(found, str) else None
+
+
 def write(said: str) -> None:
     """Print, with `?` for what the terminal's encoding lacks."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"

@@ -23,6 +23,7 @@ Names = str | Iterable[str]
 How = Literal["auto", "widget", "html", "static"]
 # What is kept of the last tensors that were looked at, so that a slider need not compute them anew.
 _KEPT_BYTES = 64 * 2**20
+_code_cell: str | None = None
 
 
 class View:
@@ -244,7 +245,7 @@ class View:
     def _stand_in(self, key: str, *, is_alone: bool = False) -> str:
         graph, options = self.trace.graph, self._now()
         drawn = picture.for_notebook(graph, options, fallback.PICTURE_BYTES)
-        return fallback.render(graph, key, options, picture=drawn, is_alone=is_alone)
+        return fallback.render(graph, key, options, picture=drawn, has_code=_carries_code(), is_alone=is_alone)
 
     def _page_frame(self) -> str:
         # A frame keeps the page's styles and ids to itself.
@@ -342,7 +343,7 @@ class View:
         pictures: list[bytes] = []
         for tensor in self._tensors(name):
             row = statistics.describe(tensor)
-            drawn = None if tensor.is_nested else statistics.picture(tensor, at)
+            drawn = statistics.picture(tensor, at)
             if drawn is not None:
                 row["picture"] = {**drawn[0], "buffer": len(pictures)}
                 pictures.append(drawn[1])
@@ -352,6 +353,18 @@ class View:
     def _send(self, content: dict[str, Any], buffers: list[bytes] | None = None) -> None:
         if self._widget is not None:
             self._widget.send(content, buffers)
+
+
+def _carries_code() -> bool:
+    """Whether what is shown now must bring the code of the map that a notebook keeps.
+
+    One cell of a notebook does, whenever it is run; the outputs of others take the code from there.
+    """
+    global _code_cell
+    cell = media.cell_id()
+    if _code_cell is None:
+        _code_cell = cell
+    return cell is None or cell == _code_cell
 
 
 def require_how(how: object) -> None:

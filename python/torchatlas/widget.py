@@ -45,10 +45,11 @@ class GraphWidget(anywidget.AnyWidget):
     _document = traitlets.Bytes().tag(sync=True)
     _options: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
     selected: traitlets.List[str] = traitlets.List().tag(sync=True)
-    opened: traitlets.List[str] = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
-    visible: traitlets.List[int] = traitlets.List(default_value=None, allow_none=True).tag(sync=True)
+    # What the view alone writes need not be sent back to it.
+    opened: traitlets.List[str] = traitlets.List(default_value=None, allow_none=True).tag(sync=True, echo_update=False)
+    visible: traitlets.List[int] = traitlets.List(default_value=None, allow_none=True).tag(sync=True, echo_update=False)
     commands: traitlets.List[Any] = traitlets.List().tag(sync=True)
-    done = traitlets.Int(0).tag(sync=True)
+    done = traitlets.Int(0).tag(sync=True, echo_update=False)
     look: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
 
 

@@ -11,14 +11,14 @@ import nbformat
 import pytest
 import torch
 from conftest import READY_MS, Lab
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Locator, Page
 from test_lab import DRAW, MODEL, cell, click, ready_view, visible, wait_for_python, wait_until_visible
 from torch import nn
 
 import torchatlas
 from torchatlas.options import ViewOptions
 
-OUTLINE = "[data-torchatlas-fallback]"
+STAND_IN = "[data-torchatlas-fallback]"
 TALK = """
 def complain(names):
     raise ValueError("not this one") if names == ["stem"] else None
@@ -36,7 +36,7 @@ def test_both_sides_talk(lab: Lab, lab_page: Page, app: str) -> None:
     lab.open(lab_page, [MODEL, DRAW, TALK], app=app)
     lab.run_all(lab_page)
     view = ready_view(cell(lab_page, 1))
-    assert cell(lab_page, 1).locator(OUTLINE).is_hidden()
+    assert cell(lab_page, 1).locator(STAND_IN).is_hidden()
     click(lab_page, view, "rect", "head")
     values = view.locator(".panel .values")
     values.get_by_text("mean ± std").wait_for()
@@ -88,31 +88,85 @@ def test_twenty_views_are_light_and_back_after_a_reload(lab: Lab, lab_page: Page
 
 
 @pytest.mark.console_errors("model not found|Could not create a view|Error displaying widget")
-@pytest.mark.parametrize("is_trusted", [True, False])
-def test_reopened_without_its_kernel_the_notebook_shows_the_outline(lab: Lab, lab_page: Page, is_trusted: bool) -> None:
+def test_reopened_without_its_kernel_the_notebook_shows_a_map_that_opens_and_closes(lab: Lab, lab_page: Page) -> None:
     lab.open_notebook(lab_page, executed_notebook())
-    if is_trusted:
-        lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
-        lab_page.locator(".jp-Dialog .jp-mod-accept").click()
-    outline = cell(lab_page, 1).locator(OUTLINE) if is_trusted else cell(lab_page, 1).locator(".jp-RenderedHTML")
-    outline.get_by_text("stem", exact=False).first.wait_for()
-    inner = outline.get_by_text("relu", exact=False).first
-    assert inner.is_hidden()
-    outline.get_by_text("stem", exact=False).first.click()
-    outline.get_by_text("act ", exact=False).first.click()
+    lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
+    lab_page.locator(".jp-Dialog .jp-mod-accept").click()
+    open_and_close(lab_page, cell(lab_page, 1).locator(STAND_IN))
+
+
+def open_and_close(page: Page, stand_in: Locator) -> None:
+    """By mouse, then by keys, in the map without a kernel."""
+    stem, inner = stand_in.locator("g[data-name='stem']"), stand_in.locator("g[data-name='stem.fc']")
+    stem.wait_for()
+    assert stand_in.locator("img").is_hidden()
+    assert inner.count() == 0
+    stem.click()
     inner.wait_for()
+    assert "stem · Block · 1×8 float32" in stand_in.locator(".facts").inner_text()
+    page.keyboard.press("Enter")
+    inner.wait_for(state="detached")
+
+
+@pytest.mark.console_errors("model not found|Could not create a view|Error displaying widget")
+def test_map_without_a_kernel_follows_the_theme(lab: Lab, lab_page: Page) -> None:
+    lab.open_notebook(lab_page, executed_notebook())
+    lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:trust'); }")
+    lab_page.locator(".jp-Dialog .jp-mod-accept").click()
+    stand_in = cell(lab_page, 1).locator(STAND_IN)
+    stand_in.locator(".map[data-theme='light']").wait_for()
+    change = "(theme) => { window.jupyterapp.commands.execute('apputils:change-theme', { theme }); }"
+    lab_page.evaluate(change, "JupyterLab Dark")
+    stand_in.locator(".map[data-theme='dark']").wait_for()
+    lab_page.evaluate(change, "JupyterLab Light")
+    stand_in.locator(".map[data-theme='light']").wait_for()
+
+
+@pytest.mark.console_errors("model not found|Could not create a view|Error displaying widget")
+def test_notebook_that_is_not_trusted_shows_the_picture_and_an_outline(lab: Lab, lab_page: Page) -> None:
+    lab.open_notebook(lab_page, executed_notebook())
+    kept = cell(lab_page, 1).locator(".jp-RenderedHTML")
+    wait_for_picture(lab_page, kept.locator("img"))
+    assert kept.locator("script, svg").count() == 0
+    inner = kept.get_by_text("relu", exact=False).first
+    assert inner.is_hidden()
+    kept.get_by_text("stem", exact=False).first.click()
+    kept.get_by_text("act ", exact=False).first.click()
+    inner.wait_for()
+
+
+def wait_for_picture(page: Page, image: Locator) -> None:
+    image.wait_for()
+    page.wait_for_function("(image) => image.complete && image.naturalWidth > 0", arg=image.element_handle())
 
 
 # nbconvert's page asks for libraries on the network.
 @pytest.mark.console_errors("ERR_INTERNET_DISCONNECTED")
-def test_notebook_as_a_web_page_shows_the_outline_offline(offline_page: Page, tmp_path: Path) -> None:
+def test_notebook_as_a_web_page_shows_the_map_offline(offline_page: Page, tmp_path: Path) -> None:
+    offline_page.goto(web_page(tmp_path).as_uri())
+    open_and_close(offline_page, offline_page.locator(STAND_IN))
+
+
+def test_notebook_as_a_web_page_without_scripts_shows_the_picture(browser: Browser, tmp_path: Path) -> None:
+    context = browser.new_context(java_script_enabled=False, offline=True)
+    page = context.new_page()
+    page.goto(web_page(tmp_path).as_uri())
+    image = page.locator(f"{STAND_IN} img")
+    image.wait_for()
+    # Without scripts only its size tells that the picture was read: it is not that of the text for those who can't see.
+    size = image.bounding_box()
+    assert size is not None
+    assert size["width"] > 100 < size["height"]
+    context.close()
+
+
+def web_page(folder: Path) -> Path:
     import nbconvert
 
     html, _resources = nbconvert.HTMLExporter().from_notebook_node(executed_notebook())
-    path = tmp_path / "notebook.html"
+    path = folder / "notebook.html"
     path.write_text(html, encoding="utf-8")
-    offline_page.goto(path.as_uri())
-    offline_page.locator(OUTLINE).get_by_text("stem", exact=False).first.wait_for()
+    return path
 
 
 @functools.cache
