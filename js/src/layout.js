@@ -76,7 +76,10 @@ export function layoutSync(graph, visible, engine, memo = createMemo()) {
  * @returns {Layouter}
  */
 export function createLayouter({ wasm = null, workerFactory } = {}) {
-  const solver = createSolver({ wasm, workerFactory });
+  /** @type {import("./engine/client.js").Solver | null} */
+  let made = null;
+  // Most pictures need none.
+  const solver = () => (made ??= createSolver({ wasm, workerFactory }));
   const memos = { viz: createMemo(), simple: createMemo() };
   /** The engine of the last layout, at first the one that is hoped for. */
   let usual = /** @type {"viz"|"simple"} */ (wasm ? "viz" : "simple");
@@ -93,23 +96,23 @@ export function createLayouter({ wasm = null, workerFactory } = {}) {
       };
       let run = begin();
       while (!run.step.done) {
-        const name = await solver.ready();
+        const name = await solver().ready();
         if (ticket !== latest) return null;
         if (name !== usual) {
           usual = name;
           run = begin();
           continue;
         }
-        const solutions = await solver.solve(run.step.value, name);
+        const solutions = await solver().solve(run.step.value, name);
         if (ticket !== latest) return null;
         run = { steps: run.steps, step: run.steps.next(solutions), asked: run.asked + 1 };
       }
       return timed(run.step.value, run.asked > 0 ? usual : "simple", start);
     },
-    ready: () => solver.ready(),
+    ready: () => solver().ready(),
     destroy() {
       latest += 1;
-      solver.destroy();
+      made?.destroy();
     },
   };
 }

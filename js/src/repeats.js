@@ -117,6 +117,9 @@ function wiringByScope(graph, tree, specCode) {
  * @returns {Repeat[]}
  */
 function runsOf(graph, codes, children, scope) {
+  // What repeats is a call and what runs beside it: most calls hold operations alone.
+  const calls = children.filter((child) => child < 0).map((child) => codes.ofCall[~child]);
+  if (new Set(calls).size === calls.length) return [];
   const sequence = children.map((child) => (child < 0 ? codes.ofCall[~child] : codes.ofNode[child]));
   const matches = matchLengths(sequence);
   /** @type {Repeat[]} */

@@ -12,7 +12,7 @@ import { failurePlace } from "./banner.js";
 import { brokenView } from "./chrome.js";
 import { colourModes, colouring } from "./colours.js";
 import { brokenAtlas, makeAtlas } from "./contract.js";
-import { showColours, showState } from "./controls.js";
+import { makeControls, showColours, showState } from "./controls.js";
 import { showCrumbs, showPanel } from "./details.js";
 import { element } from "./dom.js";
 import { createLayouter } from "./layout.js";
@@ -26,7 +26,7 @@ import { STYLE } from "./style.js";
 import { sceneToSvg } from "./svg.js";
 import { cssText, detectTheme, PALETTES } from "./theme.js";
 import { allOpen, closedState, indexGraph, revealState, visibleGraph } from "./visible.js";
-import { makeBanner, makeControls, makeFrame, makeStage } from "./wiring.js";
+import { makeBanner, makeFrame, makeStage } from "./wiring.js";
 
 /** A layout that takes longer than this is announced. */
 const PATIENCE_MS = 180;
@@ -147,7 +147,7 @@ export class View {
     this.root = host.attachShadow({ mode: "open" });
     this.stage = makeStage(this);
     this.banner = makeBanner(this);
-    /** @type {import("./wiring.js").Controls | null} */
+    /** @type {import("./controls.js").Controls | null} */
     this.made = null;
     this.frame = makeFrame(this);
     this.applyTheme();
@@ -282,7 +282,7 @@ export class View {
     this.options.onVisible(items);
   }
 
-  /** @param {import("./wiring.js").Controls} controls */
+  /** @param {import("./controls.js").Controls} controls */
   #refreshControls(controls) {
     showState(this, controls);
     showColours(this, controls);

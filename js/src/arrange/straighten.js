@@ -22,6 +22,7 @@ const ROUNDS = 2;
  * @returns {number[][]}
  */
 export function straighten(task, solution, bends, ends, nodeOf) {
+  if (bends.every((line) => line.length === 0)) return bends;
   const result = bends.map((line) => [...line]);
   const rows = slotRows(task, solution, result, nodeOf);
   for (const row of rows) clearOverlaps(row, result);

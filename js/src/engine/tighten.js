@@ -11,7 +11,7 @@
  * @property {number} length x of `to` less x of `from`: wanted for arcs, least for neighbours
  * @property {number} weight
  *
- * @typedef {{enter: number[], first: number, end: number}} Group what a walk enters from `first` on and before `end`
+ * @typedef {{link: Link, isHeadInside: boolean}} Border a link between a group and the rest
  */
 
 const TIGHT = 0.01;
@@ -50,20 +50,39 @@ function linksOf({ rows, up }, gapAfter) {
 function moveOneGroup(count, links, xs) {
   const { enter, leave } = spanningForest(count, links, xs);
   for (let node = 0; node < count; node += 1) {
-    /** @type {Group} */
-    const group = { enter, first: enter[node], end: leave[node] };
+    const first = enter[node];
+    const end = leave[node];
+    const border = borderOf(links, enter, first, end);
     for (const direction of DIRECTIONS) {
-      const distance = bestMove(links, group, direction, xs);
+      const distance = bestMove(border, direction, xs);
       if (distance === 0) continue;
-      for (let other = 0; other < count; other += 1) if (isInside(group, other)) xs[other] += direction * distance;
+      for (let other = 0; other < count; other += 1) {
+        if (enter[other] >= first && enter[other] < end) xs[other] += direction * distance;
+      }
       return true;
     }
   }
   return false;
 }
 
-/** @type {(group: Group, node: number) => boolean} */
-const isInside = ({ enter, first, end }, node) => enter[node] >= first && enter[node] < end;
+/**
+ * @param {Link[]} links
+ * @param {number[]} enter when a walk enters each node
+ * @param {number} first the group is what is entered from then on
+ * @param {number} end and before then
+ * @returns {Border[]}
+ */
+function borderOf(links, enter, first, end) {
+  /** @type {Border[]} */
+  const border = [];
+  for (const link of links) {
+    const head = enter[link.to];
+    const tail = enter[link.from];
+    const isHeadInside = head >= first && head < end;
+    if (isHeadInside !== (tail >= first && tail < end)) border.push({ link, isHeadInside });
+  }
+  return border;
+}
 
 /** @type {(count: number, links: Link[], xs: number[]) => {enter: number[], leave: number[]}} when a walk over tight links enters and leaves each node; a node's part of the tree is what is entered between */
 function spanningForest(count, links, xs) {
@@ -98,18 +117,15 @@ function spanningForest(count, links, xs) {
 }
 
 /**
- * @param {Link[]} links those between the group and the rest count
- * @param {Group} group
+ * @param {Border[]} border
  * @param {number} direction -1 or 1
  * @param {number[]} xs
  * @returns {number} how far the group can move with gain; 0 where it can't
  */
-function bestMove(links, group, direction, xs) {
+function bestMove(border, direction, xs) {
   let slope = 0;
   let room = Infinity;
-  for (const link of links) {
-    const isHeadInside = isInside(group, link.to);
-    if (isHeadInside === isInside(group, link.from)) continue;
+  for (const { link, isHeadInside } of border) {
     const excess = xs[link.to] - xs[link.from] - link.length;
     const change = isHeadInside ? direction : -direction;
     if (link.isArc) {
