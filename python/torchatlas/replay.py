@@ -10,12 +10,19 @@ import torch
 
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
+from torchatlas.places import line_of
 from torchatlas.record import Context, Nested, Op, Record, Value
 from torchatlas.settings import under
 from torchatlas.sizes import Sizes
+from torchatlas.slicing import is_plain
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart
 from torchatlas.tensors import storage_key
+
+# What Python asks of a tensor to go on with; asking again changes nothing.
+_QUESTIONS = frozenset(
+    ("item", "tolist", "bool", "int", "float", "complex", "index", "equal", "allclose", "is_nonzero")
+)
 
 
 class Replacement(NamedTuple):
@@ -45,6 +52,7 @@ class Replay:
         want: values that are to be kept, besides those the caller asks for while running.
         only: positions of the operations to run; None runs all.
         on_result: called after each operation with it and its results, for looking into the run.
+        asks: whether to ask again what Python asked of tensors: with other inputs it may have gone another way.
 
     Attributes:
         sizes: recorded sizes that turned out to depend on the data and to be others now.
@@ -57,6 +65,7 @@ class Replay:
         want: list[Value],
         on_result: Callable[[Op, list[torch.Tensor]], None] | None = None,
         only: Collection[int] | None = None,
+        asks: bool = False,
     ) -> None:
         self.record = record
         self.inputs = inputs
@@ -69,6 +78,7 @@ class Replay:
         lost = lost_ops(record)
         self._left_out = lost if only is None else {op.index for op in record.ops if op.index not in only} | lost
         self.sizes = Sizes()
+        self.asks = asks
 
     def run(
         self,
@@ -97,7 +107,11 @@ class Replay:
         }
         self._back = {}
         runs = [op for op in ops if op.status == "ok" and op.index not in self._left_out]
-        dead = self._last_uses(runs, stops, exchanged, early)
+        asked: dict[int, list[Op]] = {}
+        for query in self.record.queries if self.asks else ():
+            if query.name in _QUESTIONS and is_plain(query.out):
+                asked.setdefault(query.index, []).append(query)
+        dead = self._last_uses([*runs, *(query for row in asked.values() for query in row)], stops, exchanged, early)
         preserved = Preserved()
         settings = contextlib.ExitStack()
         current: Context | None = None
@@ -111,6 +125,8 @@ class Replay:
             self._exchange(replace.get(0, ()), None)
             self._capture(stops.get(0, ()))
             for op in ops:
+                for query in asked.get(op.index, ()):
+                    self._ask(query)
                 if op.status == "ok" and op.index not in self._left_out:
                     if op.context is not current:
                         settings.close()
@@ -173,6 +189,21 @@ class Replay:
             results = {id(v): v for v in (*values_in(op.out), *op.writes)}
             self.on_result(op, [self.get(value) for value in results.values()])
 
+    def _ask(self, query: Op) -> None:
+        """Ask again what Python asked of a tensor, and do as far as possible with another answer.
+
+        Raises:
+            ValueError: the answer is another one, so that the forward may take another path for these inputs.
+        """
+        args = [_unpack(arg, self.get) for arg in query.args]
+        answer = query.func(*args, **{name: _unpack(arg, self.get) for name, arg in query.kwargs.items()})
+        if repr(answer) != repr(query.out) and not self.sizes.learn_list(query.out, answer):
+            line = f" in line {line_of(*query.place)} of {query.place[0].co_filename}" if query.place else ""
+            raise ValueError(
+                f"the recorded forward read {query.out!r} by `{query.name}`{line}, with these inputs it would be "
+                f"{answer!r}, and another path might be taken: record a trace with such inputs"
+            )
+
     def _bind(self, template: Any, out: Any) -> None:
         if isinstance(template, Value):
             self.values[id(template)] = out
@@ -212,7 +243,7 @@ class Replay:
         for op in ops:
             for value in (*op.reads, *values_in(op.out)):
                 if value.kind == "op":
-                    last[id(value)] = op.index
+                    last[id(value)] = max(last.get(id(value), -1), op.index)
         for count, wanted in (row for rows in stops for row in rows.items()):
             for value in (value for _, value in wanted if value.kind == "op"):  # leaves are not dropped
                 last[id(value)] = max(last.get(id(value), -1), count)

@@ -38,9 +38,20 @@ class Sizes:
 
     def __init__(self) -> None:
         self._new: dict[int, set[int]] = {}
+        self._lists: dict[tuple[int, ...], list[int]] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._new)
+        return bool(self._new or self._lists)
+
+    def learn_list(self, recorded: Any, found: Any) -> bool:
+        """Note a list of sizes that Python read from a tensor; returns whether it is one that can be followed.
+
+        Tokens are sent to experts so: a list as a whole is hardly mistaken for another, where a single number is.
+        """
+        if not (_are_numbers(recorded) and _are_numbers(found) and len(recorded) == len(found) > 1):
+            return False
+        self._lists[tuple(recorded)] = found
+        return True
 
     def learn(self, recorded: Any, found: torch.Size) -> None:
         """Note where a result's shape differs from the recorded one."""
@@ -68,7 +79,8 @@ class Sizes:
         if type(arg) is int:
             return self._size(op, arg)
         if isinstance(arg, (tuple, list)):
-            return type(arg)([self._adapted(op, part) for part in arg])
+            known = self._lists.get(tuple(arg)) if self._lists and _are_numbers(arg) else None
+            return type(arg)(known) if known is not None else type(arg)([self._adapted(op, part) for part in arg])
         return arg
 
     def _size(self, op: Op, recorded: int) -> int:
@@ -81,3 +93,7 @@ class Sizes:
                 "these inputs: the record can't tell which is meant"
             )
         return next(iter(new))
+
+
+def _are_numbers(value: Any) -> bool:
+    return isinstance(value, (tuple, list)) and all(type(part) is int for part in value)

@@ -346,7 +346,7 @@ class _Slicer:
             if query.index > last or not self._is_tainted(query, tainted):
                 continue
             tried = self.close(found.copy(), [Moment(value, query.index) for value in query.reads])
-            if tried.used == found.used and tried.leaves.keys() == found.leaves.keys() and _is_plain(query.out):
+            if tried.used == found.used and tried.leaves.keys() == found.leaves.keys() and is_plain(query.out):
                 tried.queries.append(query)
                 found = tried
             else:
@@ -399,8 +399,8 @@ def _may_touch(one: Geometry | None, other: Geometry | None) -> bool:
     return one is None or other is None or overlaps(one, other)
 
 
-def _is_plain(answer: Any) -> bool:
+def is_plain(answer: Any) -> bool:
     """Whether what Python got can be compared with what it gets another time."""
     if isinstance(answer, (list, tuple)):
-        return all(map(_is_plain, answer))
+        return all(map(is_plain, answer))
     return isinstance(answer, (bool, int, float, complex, str))

@@ -222,13 +222,15 @@ class Trace:
 
         Raises:
             RuntimeError: the recorded forward did not run through.
-            ValueError: the arguments differ from the recorded ones in structure, shape, dtype or a fixed value.
+            ValueError: the arguments differ from the recorded ones in structure, shape, dtype or a fixed value, or
+                Python would read other numbers from tensors on the way, so that another path might be taken.
         """
         template = self.record.output
         if template is None or self.record.error is not None:
             raise RuntimeError(f"a forward that did not run through can't be replayed: {self.record.error!r}")
         want = template.stand_ins()
-        run = Replay(self.record, self._fed(args, kwargs), want)
+        is_fresh = bool(args or kwargs) and not replace and not self.record.failures
+        run = Replay(self.record, self._fed(args, kwargs), want, asks=is_fresh)
         run.run(replace=self._replacements(replace or {}))
         return put_together(template, run.get)
 
