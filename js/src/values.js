@@ -26,7 +26,8 @@
  * @property {number[]} histogram counts of finite elements in equal steps from min to max
  * @property {Picture | null} [picture]
  *
- * @typedef {(name: string, at: number[] | null) => Promise<TensorValues[]>} Ask at: null for the middle of each axis
+ * @typedef {(name: string, at: number[] | null, onState: (text: string) => void) => Promise<TensorValues[]>} Ask
+ *   at: null for the middle of each axis; onState is told what the answer waits for, where it takes its time
  */
 import { element } from "./dom.js";
 import { formatShape, significant } from "./format.js";
@@ -55,10 +56,16 @@ export function valuesBody(document, name, metrics, ask) {
     return body;
   }
   let last = 0;
+  const state = line(document, "waiting for the kernel…");
   const show = async (/** @type {number[] | null} */ at) => {
     const ticket = (last += 1);
+    const say = (/** @type {string} */ text) => {
+      if (ticket !== last) return;
+      state.textContent = text;
+      body.append(state);
+    };
     try {
-      const tensors = await ask(name, at);
+      const tensors = await ask(name, at, say);
       if (ticket === last) body.replaceChildren(...tensorParts(document, tensors, show));
     } catch (error) {
       if (ticket !== last) return;
@@ -66,7 +73,7 @@ export function valuesBody(document, name, metrics, ask) {
       body.replaceChildren(...known, line(document, `no values: ${reason}`));
     }
   };
-  body.append(...known, line(document, "waiting for the kernel…"));
+  body.append(...known, state);
   show(null);
   return body;
 }

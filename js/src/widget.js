@@ -8,7 +8,7 @@
  * @property {(name: string) => any} get
  * @property {(name: string, value: unknown) => void} set
  * @property {() => void} save_changes
- * @property {(content: object) => void} send
+ * @property {(content: object, callbacks?: object) => void} send
  * @property {(event: string, handler: (...given: any[]) => void) => void} on
  * @property {(event: string, handler: (...given: any[]) => void) => void} off
  */
@@ -27,7 +27,9 @@ async function render({ model, el, wasm }) {
   const packed = /** @type {DataView<ArrayBuffer>} */ (model.get("_document"));
   const bytes = new Uint8Array(packed.buffer, packed.byteOffset, packed.byteLength);
   const source = JSON.parse(new TextDecoder().decode(await unpack(bytes)));
-  const kernel = askKernel(model, (problem) => view.update({ problem }));
+  // ipywidgets marks views without a kernel by a class; where another front end does not, silence tells.
+  const isConnected = () => el.closest(".jupyter-widgets-disconnected") === null;
+  const kernel = askKernel(model, (problem) => view.update({ problem }), isConnected);
   const write = (/** @type {Record<string, unknown>} */ values) => {
     const changed = Object.entries(values).filter(([name, value]) => !isSame(model.get(name), value));
     for (const [name, value] of changed) model.set(name, value);

@@ -20,7 +20,7 @@ from typing import Any
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
 
 READY_MS = 60_000
 START_S = 90
@@ -44,6 +44,7 @@ def chromium() -> str:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
+    expect.set_options(timeout=READY_MS)
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=chromium(), args=_QUIET)
         yield running

@@ -55,18 +55,6 @@ def test_both_sides_talk(lab: Lab, lab_page: Page, app: str) -> None:
     lab_page.wait_for_function("(element) => !element.atlas.visible().includes('stem.act')", arg=view.element_handle())
 
 
-def test_view_draws_and_waits_for_values_while_the_kernel_is_busy(lab: Lab, lab_page: Page) -> None:
-    block = "import pathlib, time\nwhile not pathlib.Path('go').exists(): time.sleep(0.05)"
-    lab.open(lab_page, [MODEL, DRAW, block])
-    lab_page.evaluate("() => { window.jupyterapp.commands.execute('notebook:run-all-cells'); }")
-    view = ready_view(cell(lab_page, 1))
-    view.evaluate("(element) => element.atlas.select('head')")
-    values = view.locator(".panel .values")
-    assert values.inner_text() == "waiting for the kernel…"
-    (lab.folder / "go").touch()
-    values.get_by_text("mean ± std").wait_for()
-
-
 def test_twenty_views_are_light_and_back_after_a_reload(lab: Lab, lab_page: Page) -> None:
     received: list[int] = []
     lab_page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(len(data))))
