@@ -40,8 +40,9 @@ def describe(tensor: torch.Tensor) -> dict[str, Any]:
     """Shape, dtype, the statistics of `numbers()`, and a histogram.
 
     Returns:
-        `shape` (-1 for the ragged axes of a nested tensor), `dtype` (without `torch.`), `count` of elements, those of `numbers()`, and `histogram`: counts of
-        finite elements in equal steps from `min` to `max`; empty where there are none.
+        `shape` (-1 for the ragged axes of a nested tensor), `dtype` (without `torch.`), `count` of elements, those of
+        `numbers()`, and `histogram`: counts of finite elements in equal steps from `min` to `max`; empty where there
+        are none.
 
     Raises:
         ValueError: the tensor has no values, being on the meta device or fake, or torch can't make them out.
