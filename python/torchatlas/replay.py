@@ -10,10 +10,10 @@ import torch
 
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
+from torchatlas.numbers import Numbers
 from torchatlas.places import line_of
 from torchatlas.record import Context, Nested, Op, Record, Value
 from torchatlas.settings import under
-from torchatlas.sizes import Sizes
 from torchatlas.slicing import is_plain
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import put_together, take_apart
@@ -55,7 +55,7 @@ class Replay:
         asks: whether to ask again what Python asked of tensors: with other inputs it may have gone another way.
 
     Attributes:
-        sizes: recorded sizes that turned out to depend on the data and to be others now.
+        numbers: recorded numbers that turned out to depend on the data and to be others now.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Replay:
         self._back: dict[int, list[tuple[int, torch.Tensor]]] = {}
         lost = lost_ops(record)
         self._left_out = lost if only is None else {op.index for op in record.ops if op.index not in only} | lost
-        self.sizes = Sizes()
+        self.numbers = Numbers(record.ops)
         self.asks = asks
 
     def run(
@@ -173,13 +173,13 @@ class Replay:
             self._save_captured(op)
         args = [_unpack(arg, self.get) for arg in op.args]
         kwargs = {name: _unpack(arg, self.get) for name, arg in op.kwargs.items()}
-        if self.sizes:
-            args, kwargs = self.sizes.adapt(op, args, kwargs)
+        if self.numbers:
+            args, kwargs = self.numbers.adapt(op, args, kwargs)
         try:
             out = op.func(*args, **kwargs)
             self._bind(op.out, out)
         except Exception as error:
-            if self.sizes:
+            if self.numbers:
                 error.add_note(
                     f"in the replay of {op.name}: sizes that depend on the data differ from the recorded ones, so that "
                     "the forward may take another path for these inputs"
@@ -197,18 +197,18 @@ class Replay:
         """
         args = [_unpack(arg, self.get) for arg in query.args]
         answer = query.func(*args, **{name: _unpack(arg, self.get) for name, arg in query.kwargs.items()})
-        if repr(answer) != repr(query.out) and not self.sizes.learn_list(query.out, answer):
+        if not self.numbers.learn_answer(query, answer):
             line = f" in line {line_of(*query.place)} of {query.place[0].co_filename}" if query.place else ""
             raise ValueError(
                 f"the recorded forward read {query.out!r} by `{query.name}`{line}, with these inputs it would be "
-                f"{answer!r}, and another path might be taken: record a trace with such inputs"
+                f"{answer!r}, and another path may be taken, or another number used: record a trace with such inputs"
             )
 
     def _bind(self, template: Any, out: Any) -> None:
         if isinstance(template, Value):
             self.values[id(template)] = out
             if template.shape is not None and not out.is_nested and out.shape != template.shape:
-                self.sizes.learn(template.shape, out.shape)
+                self.numbers.learn(template.shape, out.shape)
         elif isinstance(template, (list, tuple)):
             if len(template) != len(out):
                 raise RuntimeError(f"{len(out)} results where {len(template)} were recorded")

@@ -210,7 +210,8 @@ class Trace:
         """Run the record again, without the model's code.
 
         Python's control flow and sizes are as they were recorded, so fresh inputs must have the same structure, shapes
-        and dtypes, and would have taken the same path.
+        and dtypes, and would have taken the same path. What Python read off tensors is read again: truth values must
+        be the same, sizes and fractions that it handed on follow, numbers that it only compared may differ.
 
         Args:
             *args, **kwargs: arguments as for the forward; without any, the recorded ones.
@@ -223,7 +224,7 @@ class Trace:
         Raises:
             RuntimeError: the recorded forward did not run through.
             ValueError: the arguments differ from the recorded ones in structure, shape, dtype or a fixed value, or
-                Python would read other numbers from tensors on the way, so that another path might be taken.
+                Python would read something else off tensors on the way that can't be followed.
         """
         template = self.record.output
         if template is None or self.record.error is not None:

@@ -411,6 +411,46 @@ def test_a_path_that_data_changes_is_an_error_and_no_wrong_number():
         trace.replay(torch.tensor([1.0, 2.0, 3.0]))
 
 
+def by_experts(x):
+    counts = torch.bincount((x > 0).long().flatten(), minlength=2)
+    return torch.cat([part * scale for scale, part in zip((2, 3), x.flatten().split(counts.tolist()), strict=True)])
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x * 2 if x.sum().item() > -1e9 else x, id="compared"),
+        pytest.param(lambda x: x * 2 if max(x[0].tolist()) > -1e9 else x, id="list compared"),
+        pytest.param(lambda x: x * 2 if (x > 0).sum().item() != 1000 else x, id="count compared"),
+        pytest.param(lambda x: x / x.abs().max().item(), id="scale"),
+        pytest.param(lambda x: torch.tensor(x.tolist()) * 2, id="list"),
+        pytest.param(by_experts, id="sizes"),
+    ],
+)
+def test_numbers_that_python_read_follow_the_data(function):
+    trace = torchatlas.trace(function, (torch.randn(5, 4, generator=torch.Generator().manual_seed(1)),))
+    for seed in range(2, 6):
+        fresh = torch.randn(5, 4, generator=torch.Generator().manual_seed(seed))
+        assert_equal(trace.replay(fresh), function(fresh))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        pytest.param(lambda x: x * 2 if x.sum() > 0 else x * 3, id="truth"),
+        pytest.param(lambda x: x * 2 if torch.equal(x, x.abs()) else x * 3, id="equal"),
+        pytest.param(lambda x: x.flatten()[: int((x > 0).sum())].sum(), id="end of a slice"),
+        pytest.param(lambda x: x / (x > 0).sum().item(), id="count as a number"),
+        pytest.param(lambda x: (x / (x.max().item() / 127)).round(), id="computed scale"),
+    ],
+)
+def test_numbers_that_cannot_be_followed_are_an_error_and_no_wrong_number(function):
+    trace = torchatlas.trace(function, (torch.full((3, 4), 1.7),))
+    assert trace.verify()
+    with pytest.raises(ValueError, match=r"the recorded forward read .* with these inputs it would be"):
+        trace.replay(torch.arange(-9.0, 3.0).reshape(3, 4) / 7)
+
+
 @torch.jit.script_if_tracing
 def sum_by_class(x: torch.Tensor, classes: torch.Tensor):
     total = torch.zeros(())
