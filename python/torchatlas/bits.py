@@ -21,7 +21,10 @@ def same_bits(one: torch.Tensor, other: torch.Tensor) -> bool:
     if one.shape != other.shape or one.device != other.device:
         return False
     with torch.no_grad():
-        return torch.equal(as_bytes(one), as_bytes(other))
+        some, others = as_bytes(one), as_bytes(other)
+        if all(each.numel() % 8 == 0 and each.storage_offset() % 8 == 0 for each in (some, others)):
+            some, others = some.view(torch.int64), others.view(torch.int64)  # several times as fast
+        return torch.equal(some, others)
 
 
 def as_bytes(tensor: torch.Tensor) -> torch.Tensor:

@@ -1,7 +1,4 @@
-"""Read values out of a running forward: they are the user's own tensors, and stay what they were at that point.
-
-Forward hooks see what modules are given and return; a tracing run sees the results of operations.
-"""
+"""Read values out of a running forward: forward hooks see what modules are given and return, a tracing run the rest."""
 
 from __future__ import annotations
 
@@ -15,79 +12,17 @@ from torch import nn
 
 from torchatlas.arguments import named_arguments
 from torchatlas.builder import values_in
+from torchatlas.keeping import Kept
 from torchatlas.names import Names
 from torchatlas.record import Call, Op, Record
-from torchatlas.structure import Template, put_together, take_apart, walk
+from torchatlas.structure import walk
 from torchatlas.tracer import Tracer
 
-_Tensor = torch.Tensor
 _CALL_NUMBER = re.compile(r"(.*):([1-9]\d*)")
 
 
 class Enough(BaseException):
     """Ends a forward early: all that was asked for is there. No `Exception`, so that no model catches it."""
-
-
-class _Moment:
-    """A tensor at one point of the forward.
-
-    The copy is needed only if the tensor is written into later. That can't be known yet, and can't be made up for
-    afterwards, so the copy is always made; it is dropped where it turns out not to be needed.
-    """
-
-    __slots__ = ("copy", "handle", "own", "total", "version")
-
-    def __init__(self, tensor: torch.Tensor, *, retain_grad: bool) -> None:
-        self.own = tensor
-        self.copy = tensor.clone()
-        self.version = None if tensor.is_inference() else tensor._version
-        self.total: torch.Tensor | None = None
-        # The hook stays with what the tensor is now; `retain_grad()` would move on to what a later write makes of it.
-        self.handle = tensor.register_hook(self._add) if retain_grad and tensor.requires_grad else None
-
-    def _add(self, gradient: torch.Tensor) -> None:
-        self.total = gradient.clone() if self.total is None else self.total + gradient
-        self.copy.grad = self.total
-
-    def settle(self) -> torch.Tensor:
-        """The tensor itself if it still has its values, else the copy."""
-        if not self._is_overwritten():
-            if self.handle is not None:
-                self.handle.remove()
-                self.own.retain_grad()
-            self.copy = self.own
-        elif self.handle is not None:
-            self.copy.retain_grad()
-        return self.copy
-
-    def _is_overwritten(self) -> bool:
-        if self.version is None:  # tensors of inference mode don't count their versions
-            return not torch.equal(self.own.nan_to_num(), self.copy.nan_to_num())
-        return self.own._version != self.version
-
-
-class Kept:
-    """A value, which may hold several tensors, at one point of the forward."""
-
-    def __init__(self, value: Any, *, retain_grad: bool = False) -> None:
-        self._value = value
-        self._moments: list[_Moment] = []
-        self._retain_grad = retain_grad
-        self._template: Template = take_apart(value, self._keep)
-
-    def _keep(self, tensor: torch.Tensor) -> _Moment:
-        moment = _Moment(tensor, retain_grad=self._retain_grad)
-        self._moments.append(moment)
-        return moment
-
-    def settle(self) -> Any:
-        """The value as it was; the user's own object where neither its tensors nor its lists have changed since."""
-        tensors = {id(moment): moment.settle() for moment in self._moments}
-        now = [tensor for _, tensor in walk(self._value)]
-        before = [tensors[id(moment)] for moment in self._template.stand_ins()]
-        if len(now) == len(before) and all(one is other for one, other in zip(now, before, strict=True)):
-            return self._value
-        return put_together(self._template, lambda moment: tensors[id(moment)])
 
 
 def split_call_number(name: str) -> tuple[str, int | None]:
