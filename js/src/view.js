@@ -202,7 +202,7 @@ export class View {
 
   /** With its many rows the outline takes as long as the map; it follows when that is on the screen. */
   #drawOutlineLater() {
-    setTimeout(() => this.#drawOutline(), OUTLINE_DELAY_MS);
+    whenShown(this.document, OUTLINE_DELAY_MS, () => this.#drawOutline());
   }
 
   #drawOutline() {
