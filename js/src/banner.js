@@ -10,7 +10,7 @@
  * @property {(report: string) => Promise<boolean>} onCopy whether the report is on the clipboard
  * @property {() => void} onClose
  */
-import { element, icon } from "./dom.js";
+import { element, icon, withCode } from "./dom.js";
 
 const CROSS = "M4 4l8 8M12 4l-8 8";
 const WARNING = "M8 2L14.5 13.5H1.5ZM8 6.5v3.5M8 11.8v.2";
@@ -87,9 +87,9 @@ function failureText(document, graph, failure) {
       failure.message ? `${failure.type}: ${failure.message}` : failure.type,
     ]),
   ];
-  if (failure.explanation) lines.push(element(document, "div", {}, [failure.explanation]));
+  if (failure.explanation) lines.push(element(document, "div", {}, withCode(document, failure.explanation)));
   for (const suggestion of failure.suggestions) {
-    lines.push(element(document, "div", { class: "remedy" }, [suggestion]));
+    lines.push(element(document, "div", { class: "remedy" }, withCode(document, suggestion)));
   }
   if (source) {
     const file = source.file.split(/[\\/]/).pop();

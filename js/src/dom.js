@@ -20,6 +20,14 @@ export function element(document, tag, attributes = {}, children = []) {
 }
 
 /**
+ * @param {Document} document
+ * @param {string} text code in it stands between backticks
+ * @returns {(HTMLElement | string)[]}
+ */
+export const withCode = (document, text) =>
+  text.split(/`([^`]+)`/).map((part, at) => (at % 2 === 0 ? part : element(document, "code", {}, [part])));
+
+/**
  * A drawing of 16 × 16 from path data, in the colour of the text around it.
  *
  * @param {Document} document

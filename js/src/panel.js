@@ -16,7 +16,7 @@
  * @property {(which: "all" | {from: number, to: number}) => void} onUnfold show members of a repeat one by one
  * @property {() => void} onFold show the repetition as one box again
  */
-import { element, icon } from "./dom.js";
+import { element, icon, withCode } from "./dom.js";
 import { formatBytes, formatMetric, formatSpec, metricLabel, shortName } from "./format.js";
 import { isValueMetric, valuesBody } from "./values.js";
 
@@ -130,8 +130,8 @@ function failureSection({ document, graph, item, row }) {
   return element(document, "section", { class: "failure" }, [
     element(document, "h3", {}, [isNode ? "Failed here" : "Failed inside"]),
     element(document, "p", { class: "strong" }, [`${error.type}: ${error.message}`]),
-    error.explanation ? element(document, "p", {}, [error.explanation]) : null,
-    ...error.suggestions.map((suggestion) => element(document, "p", {}, [`→ ${suggestion}`])),
+    error.explanation ? element(document, "p", {}, withCode(document, error.explanation)) : null,
+    ...error.suggestions.map((suggestion) => element(document, "p", {}, ["→ ", ...withCode(document, suggestion)])),
   ]);
 }
 

@@ -132,8 +132,9 @@ dd.mono { font-size: 12px; line-height: 19px; }
   background: var(--atlas-badFill); border: 1px solid var(--atlas-bad); border-radius: 10px; max-width: 860px;
 }
 .frame.with-panel .banner { right: 372px; }
-.banner .text { flex: 1; min-width: 0; max-height: 150px; overflow: auto; overflow-wrap: anywhere; }
+.banner .text { flex: 1; min-width: 0; max-height: 150px; overflow: auto; overflow-wrap: anywhere; text-wrap: pretty; }
 .banner .strong { font-weight: 600; }
+:is(.banner, .panel p) code { font-family: ui-monospace, "DejaVu Sans Mono", monospace; font-size: 11.5px; font-weight: 600; }
 .banner .icon { color: var(--atlas-bad); margin-top: 2px; width: 17px; height: 17px; }
 .banner .remedy::before { content: "→ "; color: var(--atlas-bad); }
 .banner .ways { display: flex; flex-direction: column; gap: 6px; align-items: stretch; }
