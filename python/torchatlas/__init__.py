@@ -4,7 +4,8 @@ from torchatlas._version import __version__
 from torchatlas.display import trace_model
 from torchatlas.graph import Edge, Graph, ModuleCall, Node, TensorSpec
 from torchatlas.surgery import Extract, Inspect, get_layers, get_nodes, patched, reset_tracer, set_tracer
-from torchatlas.trace import Trace, Verification, trace
+from torchatlas.trace import Trace, trace
+from torchatlas.verification import Verification
 from torchatlas.view import View
 
 __all__ = [

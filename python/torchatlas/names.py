@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
+
 from torchatlas.record import Call, Op, Record
 
 
@@ -79,3 +82,12 @@ class Names:
             name += mark or "[leaf]"
         self._taken.add(name)
         return name
+
+
+def unknown_name(name: str, known: Iterable[str], where: str = "trace.hierarchy") -> ValueError:
+    """The error for a name that does not exist, with the candidates: names that end with it, else the closest ones."""
+    names = list(dict.fromkeys(known))
+    close = [found for found in names if found.endswith(f".{name}")]
+    close = close[:5] or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+    return ValueError(f"no node or module call is named {name!r}{hint} (all names: {where})")

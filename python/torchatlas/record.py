@@ -254,3 +254,13 @@ class Record:
     generators: dict[int, tuple[Any, Any]] = field(default_factory=dict)
     owned: dict[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
+
+    def leaves(self) -> list[Value]:
+        """Every value that no operation made and that is read: inputs first, then by first use."""
+        seen: dict[int, Value] = {id(value): value for _, value in self.inputs}
+        for op in self.ops:
+            seen.update({id(v): v for v in op.reads if v.kind != "op" and id(v) not in seen})
+        for value in self.output.stand_ins() if self.output is not None else ():
+            if value.kind != "op":
+                seen.setdefault(id(value), value)
+        return list(seen.values())

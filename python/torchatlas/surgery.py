@@ -19,10 +19,11 @@ from torchatlas import query
 from torchatlas.capture import Enough, Tap, Watch, listen, split_call_number
 from torchatlas.cut import Cut
 from torchatlas.functions import plain_name
+from torchatlas.names import unknown_name
 from torchatlas.once import is_called_once
 from torchatlas.replace import replaced_in_modules, replaced_operations, replaced_parameters
 from torchatlas.symbolic import SymbolicCut, cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
-from torchatlas.trace import Trace, trace, unknown_name
+from torchatlas.trace import Trace, trace
 
 Names = str | Sequence[str] | Mapping[str, str]
 """One name, several, or a mapping from names to what they are to be called in the answer."""

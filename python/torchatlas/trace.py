@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
@@ -14,48 +13,27 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from torchatlas import export, extraction, query, schema, text
-from torchatlas.arguments import call_arguments, named_arguments
-from torchatlas.bits import all_same, as_bytes
-from torchatlas.builder import build_graph, values_in
+from torchatlas.arguments import call_arguments
+from torchatlas.builder import build_graph
 from torchatlas.cut import Cut
-from torchatlas.cutting import Point, in_order
-from torchatlas.functions import Writes, describe
 from torchatlas.graph import Graph, Proof
+from torchatlas.inputs import Inputs
+from torchatlas.locations import Locations
 from torchatlas.measured import Measured
 from torchatlas.options import ViewOptions
 from torchatlas.places import is_internal_code
 from torchatlas.progress import Progress
-from torchatlas.record import Call, Op, Record, Value
-from torchatlas.replace import replacement
-from torchatlas.replay import Replacement, Replay
-from torchatlas.settings import under
+from torchatlas.record import Op, Record, Value
+from torchatlas.replay import Replay
 from torchatlas.slicing import Moment, needed_ops
-from torchatlas.state import Preserved, set_random_states
-from torchatlas.structure import put_together, take_apart, walk
+from torchatlas.structure import put_together, take_apart
 from torchatlas.tracer import Tracer
+from torchatlas.verification import Verification, Verifier
 
 if TYPE_CHECKING:
     from torchatlas import crash
 
 OnError = Literal["raise", "keep"]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Verification:
-    """What `Trace.verify()` found; true where it passed.
-
-    Attributes:
-        status: `passed`, `failed` or `not_applicable`.
-        reason: what differs, or why it does not apply; "" where it passed.
-        node: name of the first operation whose results differ, where that could be told.
-    """
-
-    status: Literal["passed", "failed", "not_applicable"]
-    reason: str = ""
-    node: str | None = None
-
-    def __bool__(self) -> bool:
-        return self.status == "passed"
 
 
 def trace(
@@ -110,7 +88,7 @@ def trace(
     measured = Measured() if stats else None
     bar = Progress("operations") if progress else None
     tracer = Tracer(model, keep_state_changes=keep_state_changes, on_result=_watch(measured, bar))
-    made = Trace(tracer.record, model, args, named, measured)
+    made = Trace(Inputs(tracer.record, model, args, named), measured)
     run = _run_fake if fake else Tracer.run
     try:
         with bar or contextlib.nullcontext():
@@ -131,26 +109,21 @@ class Trace:
         record: what ran, as it can be replayed.
     """
 
-    def __init__(
-        self,
-        record: Record,
-        target: Callable[..., Any],
-        args: tuple[Any, ...],
-        kwargs: dict[str, Any],
-        measured: Measured | None = None,
-    ) -> None:
-        self.record = record
-        self._target = target
-        self._args = args
-        self._kwargs = kwargs
+    def __init__(self, inputs: Inputs, measured: Measured | None = None) -> None:
+        self.record = inputs.record
+        self._inputs = inputs
         self._measured = measured
         self._proof = Proof()
+
+    @cached_property
+    def _locations(self) -> Locations:
+        return Locations(self.record, self._built)
 
     @cached_property
     def _bare(self) -> Graph:
         """The graph without explanations, which are made from it."""
         graph = build_graph(self.record, is_internal=is_internal_code)
-        return graph if self._measured is None else self._measured.add_to(graph, self.record, self._leaf_values())
+        return graph if self._measured is None else self._measured.add_to(graph, self.record, self.record.leaves())
 
     @cached_property
     def _built(self) -> Graph:
@@ -231,8 +204,8 @@ class Trace:
             raise RuntimeError(f"a forward that did not run through can't be replayed: {self.record.error!r}")
         want = template.stand_ins()
         is_fresh = bool(args or kwargs) and not replace and not self.record.failures
-        run = Replay(self.record, self._fed(args, kwargs), want, asks=is_fresh)
-        run.run(replace=self._replacements(replace or {}))
+        run = Replay(self.record, self._inputs.feed(*args, **kwargs), want, asks=is_fresh)
+        run.run(replace=self._locations.replacements(replace or {}))
         return put_together(template, run.get)
 
     def verify(self) -> Verification:
@@ -241,7 +214,7 @@ class Trace:
         Returns:
             Passed, failed (with the first operation that differs), or not applicable (with the reason).
         """
-        found = self._verify()
+        found = Verifier(self._inputs, list(self._locations.ops)).verify()
         status: Any = found.status
         self._proof = Proof(status, found.reason)
         return found
@@ -261,13 +234,13 @@ class Trace:
             RuntimeError: the operation or call did not return.
         """
         wanted = [names] if isinstance(names, str) else list(names)
-        found = {name: self._moment(name) for name in wanted}
+        found = {name: self._locations.moment(name) for name in wanted}
         stops: dict[int, list[tuple[Any, Value]]] = {}
         for name, (count, values) in found.items():
             stops.setdefault(count, []).extend(((name, position), value) for position, value in enumerate(values))
         needed = needed_ops(self.record, [Moment(value, count) for count, rows in stops.items() for _, value in rows])
         bar = Progress("operations", len(needed)) if progress else None
-        run = Replay(self.record, self._fed((), {}), [], _watch(None, bar), needed)
+        run = Replay(self.record, self._inputs.feed(), [], _watch(None, bar), needed)
         with bar or contextlib.nullcontext():
             run.run(stops, until=max(stops, default=0))
         answers = {name: tuple(run.captured((name, i)) for i in range(len(rows))) for name, (_, rows) in found.items()}
@@ -288,15 +261,16 @@ class Trace:
             ValueError: a name does not exist; the closest ones are named.
             RuntimeError: the forward did not get that far, or the cut does not give what the recorded forward gave.
         """
-        model = self._target if isinstance(self._target, torch.nn.Module) else getattr(self._target, "__self__", None)
+        target = self._inputs.target
+        model = target if isinstance(target, torch.nn.Module) else getattr(target, "__self__", None)
         keys = frozenset(model.state_dict()) if isinstance(model, torch.nn.Module) else frozenset()
         keeps = node_out is None if keep_output is None else keep_output
         request = extraction.request(
-            self._points, node_in, node_out, keep_output=keeps, share_modules=share_modules, model=model,
+            self._locations.points, node_in, node_out, keep_output=keeps, share_modules=share_modules, model=model,
             replace=replace,
         )  # fmt: skip
-        names = {op.index: name for name, op in self._ops_by_name.items()}
-        return extraction.extract(self.record, request, self._fed((), {}), names, keys)
+        names = {op.index: name for name, op in self._locations.ops.items()}
+        return extraction.extract(self.record, request, self._inputs.feed(), names, keys)
 
     def extract_region(self, names: str | Iterable[str], *, share_modules: bool = False) -> Cut:
         """Cut out what was selected in the picture: some nodes, and all that lies inside some module calls.
@@ -313,7 +287,7 @@ class Trace:
             ValueError: a name does not exist, or there is nothing to run in the region.
         """
         wanted = [names] if isinstance(names, str) else list(names)
-        selected = {point.name.removesuffix(".in") for name in wanted for point in self._points(name)}
+        selected = {point.name.removesuffix(".in") for name in wanted for point in self._locations.points(name)}
         node_in, node_out = extraction.region_ends(self._built, selected)
         if not node_out:
             raise ValueError(f"nothing outside reads what {', '.join(wanted)} gives, so there is nothing to cut out")
@@ -376,231 +350,6 @@ class Trace:
         state = "" if self.error is None else f", stopped by {type(self.error).__name__}"
         return f"<torchatlas.Trace of {self.record.title}: {len(self.record.ops)} operations{state}>"
 
-    # Names
-
-    def _moment(self, name: str) -> tuple[int, list[Value]]:
-        """When a named thing has its value (number of operations run by then), and the values."""
-        rows = self._named
-        if name in rows:
-            return rows[name]
-        if name.endswith(".in") and name[:-3] in self._calls_by_name:
-            call = self._calls_by_name[name[:-3]]
-            return call.start, call.reads
-        if name in self.hierarchy:
-            raise RuntimeError(f"{name!r} did not return in this forward, so it has no value")
-        raise unknown_name(name, self.hierarchy)
-
-    def _replacements(self, replace: Mapping[str, Any]) -> dict[int, list[Replacement]]:
-        found: dict[int, list[Replacement]] = {}
-        rows = [(point, new) for name, new in replace.items() for point in self._points(name)]
-        for point, new in in_order(rows, lambda row: row[0]):
-            found.setdefault(point.count, []).append(replacement(point, new))
-        return found
-
-    def _points(self, name: str) -> list[Point]:
-        """The places that a name, a glob or a query stands for."""
-        is_name = name in self._named or name in self.hierarchy or not query.is_pattern(name)
-        names = [name] if is_name else self.find(name)
-        if not names:
-            raise ValueError(f"the query {name!r} finds nothing (all names: trace.hierarchy)")
-        return [self._point(each) for each in names]
-
-    def _point(self, name: str) -> Point:
-        if name == "output" and name not in self._named:
-            if self.record.output is None:
-                raise RuntimeError(f"the forward did not run through, so it has no output: {self.error!r}")
-            return Point(name, len(self.record.ops), self.record.output)
-        count, values = self._moment(name)
-        call, op = self._calls_by_name.get(name), self._ops_by_name.get(name)
-        if call is not None:
-            return Point(name, count, call.out)
-        if op is not None and next(values_in(op.out), None) is not None:
-            return Point(name, count, op.out)
-        given = self._calls_by_name.get(name.removesuffix(".in")) if name not in self._named else None
-        shape = values[0] if len(values) == 1 else tuple(values)
-        return Point(name, count, shape, None if given is None else given.end)
-
-    @cached_property
-    def _ops_by_name(self) -> dict[str, Op]:
-        nodes = [node for node in self._built.nodes if node.kind in ("op", "opaque")]
-        return {node.name: op for node, op in zip(nodes, self.record.ops, strict=True)}
-
-    @cached_property
-    def _calls_by_name(self) -> dict[str, Call]:
-        return {row.name: self.record.calls[row.id] for row in self._built.calls}
-
-    @cached_property
-    def _named(self) -> dict[str, tuple[int, list[Value]]]:
-        record, graph = self.record, self._built
-        rows: dict[str, tuple[int, list[Value]]] = {}
-        for name, call in self._calls_by_name.items():
-            if call.status == "ok":
-                rows[name] = (call.end, list(values_in(call.out)))
-        leaves = self._leaf_values()
-        ops = iter(record.ops)
-        outputs = iter([] if record.output is None else record.output.stand_ins())
-        for node in graph.nodes:
-            if node.kind in ("op", "opaque"):
-                op = next(ops)
-                if op.status == "ok":
-                    rows[node.name] = (op.index + 1, results_of(op))
-            elif node.kind == "output":
-                rows[node.name] = (len(record.ops), [next(outputs)])
-            else:
-                rows[node.name] = (0, [next(leaves)])
-        return rows
-
-    def _leaf_values(self) -> Any:
-        """The leaves in the order in which the graph lists them."""
-        seen: dict[int, Value] = {id(value): value for _, value in self.record.inputs}
-        for op in self.record.ops:
-            seen.update({id(v): v for v in op.reads if v.kind != "op" and id(v) not in seen})
-        for value in self.record.output.stand_ins() if self.record.output is not None else ():
-            if value.kind != "op":
-                seen.setdefault(id(value), value)
-        return iter(seen.values())
-
-    # Feeding
-
-    def _fed(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[int, torch.Tensor]:
-        """The tensor for each input value, by the value's id; the recorded ones if no arguments are given."""
-        recorded = self.record.arguments
-        assert recorded is not None, "the record has no arguments"
-        if not args and not kwargs:
-            kept = {id(value): value.tensor for _, value in self.record.inputs if value.tensor is not None}
-            if kept:
-                return kept
-            args, kwargs = self._args, self._kwargs
-        given = take_apart((args, kwargs), _itself)
-        wanted = recorded.paths("")
-        found = given.paths("")
-        if [path for path, _ in wanted] != [path for path, _ in found]:
-            raise ValueError(self._structure_message([p for p, _ in wanted], [p for p, _ in found]))
-        fixed = dict(recorded.plain_parts(""))
-        for path, value in given.plain_parts(""):
-            if path in fixed and fixed[path] != value:
-                raise ValueError(
-                    f"argument {self._spoken(path)} is fixed by the record at {fixed[path]!r}, got {value!r}"
-                )
-        fed: dict[int, torch.Tensor] = {}
-        for (path, value), (_, tensor) in zip(wanted, found, strict=True):
-            if value.kind != "input":
-                continue
-            if tensor.dtype != value.dtype or (value.shape is not None and tensor.shape != value.shape):
-                expected = f"{tuple(value.shape)} {value.dtype}"
-                raise ValueError(
-                    f"argument {self._spoken(path)} must be {expected}, got {tuple(tensor.shape)} {tensor.dtype}"
-                )
-            if fed.setdefault(id(value), tensor) is not tensor:
-                raise ValueError(f"argument {self._spoken(path)} must be the same tensor as {value.name}, as recorded")
-        return fed
-
-    def _spoken(self, path: str) -> str:
-        """A path inside `(args, kwargs)` as the user knows it."""
-        names = [name for name, _ in named_arguments(self._target, self._args, {})]
-        for index, name in enumerate(names):
-            prefix = f"[0][{index}]"
-            if path.startswith(prefix):
-                return name + path[len(prefix) :]
-        return path.removeprefix("[1].")
-
-    def _structure_message(self, wanted: list[str], found: list[str]) -> str:
-        missing = [self._spoken(path) for path in wanted if path not in found]
-        extra = [self._spoken(path) for path in found if path not in wanted]
-        parts = [
-            f"{what} {', '.join(paths[:4])}" for what, paths in (("missing", missing), ("unknown", extra)) if paths
-        ]
-        return f"the arguments must hold tensors at the same places as the recorded ones: {'; '.join(parts)}"
-
-    # Verification
-
-    def _verify(self) -> Verification:
-        reason = self._why_not_applicable()
-        if reason:
-            return Verification("not_applicable", reason)
-        try:
-            replayed = [tensor for _, tensor in walk(self.replay())]
-        except Exception as error:  # noqa: BLE001 # whatever a replay raises is a failed proof, and is reported
-            return Verification("failed", f"replay raised {type(error).__name__}: {error}")
-        if self.record.reference:
-            reference = self.record.reference
-        else:
-            reference = self._plain_outputs()
-            if not all_same(reference, replayed) and not all_same(reference, self._plain_outputs()):
-                return Verification("not_applicable", "the forward itself gives other results each time it runs")
-        if all_same(reference, replayed):
-            return Verification("passed")
-        node = self._first_difference()
-        reason = f"results differ, first at {node}" if node else "the outputs differ"
-        lender = next((query.name for query in self.record.queries if query.name in _LENDERS), None)
-        if lender is not None:
-            reason += f"; `{lender}` lent a tensor's memory to code outside torch, whose writes are not seen"
-        return Verification("failed", reason, node)
-
-    def _why_not_applicable(self) -> str:
-        record = self.record
-        if record.output is None or record.error is not None:
-            return f"the forward did not run through: {type(record.error).__name__}"
-        if record.unrepeatable and (not record.reference or any(map(_is_fake, record.reference))):
-            return record.unrepeatable
-        tensors = [t for _, t in walk((self._args, self._kwargs))] + list(record.owned.values())
-        if any(t.is_meta or _is_fake(t) for t in tensors):
-            return "there are no values: tensors on the meta device, or fake ones"
-        return ""
-
-    def _plain_outputs(self) -> list[torch.Tensor]:
-        """What the model returns without us, from the recorded random state; everything it changes is put back."""
-        record = self.record
-        assert record.context is not None, "the record has no context"
-        preserved = Preserved()
-        inputs = [tensor for _, tensor in walk((self._args, self._kwargs))]
-        for leaf in (*record.owned.values(), *inputs):
-            preserved.add_leaf(leaf)
-        preserved.add_modules(*Tracer(self._target).attributes)
-        for value in self._leaf_values():
-            tensor = value.tensor
-            if tensor is not None and value.is_written:
-                preserved.add_leaf(tensor)
-                preserved.before_write(tensor)
-        for tensor in inputs:
-            preserved.before_write(tensor)
-        infos = [describe(op.func) for op in record.ops if op.level == "function"]
-        if any(info.is_backward for info in infos):
-            preserved.before_backward()
-        if any(info.writes is Writes.FLAG for info in infos):
-            for tensor in inputs:
-                preserved.before_flag(tensor)
-        try:
-            set_random_states(record.rng)
-            for generator, state in record.generators.values():
-                preserved.add_generator(generator)
-                generator.set_state(state)
-            with under(record.context):
-                out = self._target(*self._args, **self._kwargs)
-            return [tensor.detach().clone() for _, tensor in walk(out)]
-        finally:
-            preserved.restore()
-
-    def _first_difference(self) -> str | None:
-        """Name of the first operation whose results differ between a second trace and a replay."""
-        recorded: list[tuple[str, list[Any]]] = []
-        tracer = Tracer(self._target, on_result=lambda op, tensors: recorded.append((op.name, _bits(tensors))))
-        tracer.run(self._args, self._kwargs)
-        replayed: list[tuple[int, str, list[Any]]] = []
-        run = Replay(
-            self.record, self._fed((), {}), [], lambda op, tensors: replayed.append((op.index, op.name, _bits(tensors)))
-        )
-        run.run()
-        names = [node.name for node in self._built.nodes if node.kind in ("op", "opaque")]
-        for (name, bits), (index, again, bits_again) in zip(recorded, replayed, strict=False):
-            if name != again or bits != bits_again:
-                return names[index]
-        return None
-
-
-# Calls that hand out a tensor's memory itself.
-_LENDERS = frozenset(("numpy", "array", "dlpack"))
-
 
 def _watch(measured: Measured | None, bar: Progress | None) -> Callable[[Op, list[torch.Tensor]], None] | None:
     """What is called after each operation; None where nobody looks."""
@@ -613,21 +362,6 @@ def _watch(measured: Measured | None, bar: Progress | None) -> Callable[[Op, lis
             measured.note(op, tensors)
 
     return watch
-
-
-def results_of(op: Op) -> list[Value]:
-    """What an operation gives: its results; for one that only writes, what it wrote into."""
-    out = list({id(value): value for value in values_in(op.out)}.values())
-    return out or list(op.writes)
-
-
-def unknown_name(name: str, known: Iterable[str], where: str = "trace.hierarchy") -> ValueError:
-    """The error for a name that does not exist, with the candidates: names that end with it, else the closest ones."""
-    names = list(dict.fromkeys(known))
-    close = [found for found in names if found.endswith(f".{name}")]
-    close = close[:5] or difflib.get_close_matches(name, names, n=3, cutoff=0.5)
-    hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
-    return ValueError(f"no node or module call is named {name!r}{hint} (all names: {where})")
 
 
 def _crash() -> Any:
@@ -669,21 +403,22 @@ def _look_past(first: Trace, run: Callable[[Tracer, Any, Any], Any], *, progress
     """The trace of a run that went on past every failure that can be passed over; the first one if there is none."""
     if first.record.unrepeatable and run is Tracer.run:
         return first
+    given = first._inputs
     measured_by_record: dict[int, tuple[Record, Measured | None]] = {}
 
     def again(past: crash.Past) -> Record:
         measured = None if first._measured is None else Measured()
         bar = Progress("operations, past the failures") if progress else None
-        tracer = Tracer(first._target, beyond=past, on_result=_watch(measured, bar))
+        tracer = Tracer(given.target, beyond=past, on_result=_watch(measured, bar))
         measured_by_record[id(tracer.record)] = tracer.record, measured
         with bar or contextlib.nullcontext(), contextlib.suppress(Exception):  # it is kept as the record's error
-            run(tracer, first._args, first._kwargs)
+            run(tracer, given.args, given.kwargs)
         return tracer.record
 
     found = _crash().look_past(first.record, again, is_internal_code)
     if found is None:
         return first
-    return Trace(found, first._target, first._args, first._kwargs, measured_by_record[id(found)][1])
+    return Trace(Inputs(found, given.target, given.args, given.kwargs), measured_by_record[id(found)][1])
 
 
 def _run_fake(tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -691,19 +426,6 @@ def _run_fake(tracer: Tracer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
 
     with FakeTensorMode(allow_non_fake_inputs=True) as mode:
         template = take_apart((args, kwargs), mode.from_tensor)
-        fake_args, fake_kwargs = put_together(template, _itself)
+        fake_args, fake_kwargs = put_together(template, lambda tensor: tensor)
         tracer.record.unrepeatable = "it ran under fake tensors, which have no values"
         tracer.run(fake_args, fake_kwargs)
-
-
-def _is_fake(tensor: torch.Tensor) -> bool:
-    return hasattr(tensor, "fake_mode")
-
-
-def _itself(tensor: Any) -> Any:
-    return tensor
-
-
-def _bits(tensors: list[torch.Tensor]) -> list[Any]:
-    """A digest of each tensor that tells different bits apart."""
-    return [(tuple(t.shape), t.dtype, hash(as_bytes(t).cpu().numpy().tobytes())) for t in tensors if not t.is_nested]

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from torchatlas import export, fallback, media, page, picture, query, statistics, structure, text
+from torchatlas.names import unknown_name
 from torchatlas.options import Theme, ViewOptions
-from torchatlas.trace import Trace, unknown_name
+from torchatlas.trace import Trace
 
 if TYPE_CHECKING:
     from torchatlas.widget import GraphWidget

@@ -11,6 +11,7 @@ from torch import nn
 import torchatlas
 from test_random_programs import ARITHMETIC, VIEWS, WRITES, tensors
 from torchatlas.bits import all_same
+from torchatlas.inputs import Inputs
 from torchatlas.slicing import Moment, needed_ops
 from torchatlas.structure import walk
 from torchatlas.trace import Trace
@@ -113,7 +114,7 @@ class Seen:
         tracer = Tracer(model, on_result=lambda _, found: self.by_op.append(copies(found)), on_return=self._returned)
         with torch.random.fork_rng():
             tracer.run(args, {})
-        self.trace = Trace(tracer.record, model, args, {})
+        self.trace = Trace(Inputs(tracer.record, model, args, {}))
 
     def _returned(self, call: Any, out: Any) -> None:
         self.by_call[call.index] = copies([tensor for _, tensor in walk(out)])
@@ -192,5 +193,5 @@ def test_operations_that_are_not_needed_do_not_run() -> None:
 
 
 def needed(trace: Trace, name: str) -> set[int]:
-    count, values = trace._moment(name)
+    count, values = trace._locations.moment(name)
     return needed_ops(trace.record, [Moment(value, count) for value in values])
