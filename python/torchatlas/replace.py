@@ -10,11 +10,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from torchatlas.arguments import named_arguments
 from torchatlas.builder import values_in
 from torchatlas.capture import only_tensor, split_call_number
 from torchatlas.cutting import Point, as_template
 from torchatlas.exchange import new_tensors, new_value
 from torchatlas.names import Names
+from torchatlas.query import glob_matcher, has_wildcard
 from torchatlas.record import Op
 from torchatlas.replay import Replacement
 from torchatlas.structure import put_together, take_apart, walk
@@ -34,19 +36,34 @@ def replacement(point: Point, new: Any) -> Replacement:
     return Replacement(values, make, point.end)
 
 
+class Met:
+    """What a forward came by.
+
+    Attributes:
+        done: names whose values were replaced.
+        known: names of inputs, operations and outputs that were there.
+        calls: number of calls of each module that has a replacement, in the forward that runs or ran last.
+    """
+
+    def __init__(self) -> None:
+        self.done: set[str] = set()
+        self.known: dict[str, None] = {}
+        self.calls: dict[str, int] = {}
+
+
 @contextlib.contextmanager
-def replaced_in_modules(model: nn.Module, replacements: Mapping[str, Any], done: set[str]) -> Iterator[None]:
-    """Have calls of submodules give, or get, other values; the names that took effect are added to `done`."""
+def replaced_in_modules(model: nn.Module, replacements: Mapping[str, Any], met: Met) -> Iterator[None]:
+    """Have calls of modules give, or get, other values. The model itself goes by its class."""
     ident = threading.get_ident()
-    counts: dict[str, int] = {}
     modules = dict(model.named_modules(remove_duplicate=False))
+    modules.setdefault(type(model).__name__, model)
     with contextlib.ExitStack() as stack:
         # Calls are numbered anew in each forward of the model.
-        stack.callback(model.register_forward_pre_hook(lambda *_: counts.clear(), prepend=True).remove)
+        stack.callback(model.register_forward_pre_hook(lambda *_: met.calls.clear(), prepend=True).remove)
         for name, new in replacements.items():
             base = name.removesuffix(".in")
             fqn, number = (base, None) if base in modules else split_call_number(base)
-            hook = _hook(name, new, number, lambda: threading.get_ident() == ident, counts, done)
+            hook = _hook(name, new, number, lambda: threading.get_ident() == ident, met)
             if base == name:
                 handle = modules[fqn].register_forward_hook(lambda _m, _a, out, hook=hook: hook(out))
             else:
@@ -55,16 +72,14 @@ def replaced_in_modules(model: nn.Module, replacements: Mapping[str, Any], done:
         yield
 
 
-def _hook(
-    name: str, new: Any, number: int | None, is_here: Callable[[], bool], counts: dict[str, int], done: set[str]
-) -> Callable[[Any], Any]:
+def _hook(name: str, new: Any, number: int | None, is_here: Callable[[], bool], met: Met) -> Callable[[Any], Any]:
     def hook(value: Any) -> Any:
         if not is_here():
             return None
-        counts[name] = counts.get(name, 0) + 1
-        if number not in (None, counts[name]):
+        met.calls[name] = met.calls.get(name, 0) + 1
+        if number not in (None, met.calls[name]):
             return None
-        done.add(name)
+        met.done.add(name)
         return new_value(name, value, new)
 
     return hook
@@ -82,7 +97,42 @@ def _input_hook(hook: Callable[[Any], Any]) -> Callable[[nn.Module, Any, Any], A
 
 
 @contextlib.contextmanager
-def replaced_parameters(model: nn.Module, replacements: Mapping[str, Any], done: set[str]) -> Iterator[None]:
+def replaced_ends(model: nn.Module, replacements: Mapping[str, Any], met: Met) -> Iterator[None]:
+    """Have a model get other inputs, or give other outputs, by the names that they have in a trace of the model."""
+    ident = threading.get_ident()
+    forward = model.forward
+
+    def renewed(name: str, value: Any, first_names: dict[int, str]) -> Any:
+        made: dict[int, torch.Tensor] = {}
+        rows = list(walk(value, name))
+        for position, (path, tensor) in enumerate(rows):
+            first = first_names.setdefault(id(tensor), path)
+            asked = path if path in replacements else first
+            met.known[first] = None
+            if asked in replacements:
+                made[position] = new_value(asked, tensor, replacements[asked])
+                met.done.add(asked)
+        tensors = iter([made.get(position, tensor) for position, (_, tensor) in enumerate(rows)])
+        return put_together(take_apart(value, lambda _: next(tensors)), lambda tensor: tensor) if made else value
+
+    def before(_module: nn.Module, args: Any, kwargs: Any) -> Any:
+        if threading.get_ident() != ident:
+            return None
+        first_names: dict[int, str] = {}  # in a trace, a tensor that is given twice goes by its first place
+        values = [renewed(name, value, first_names) for name, value in named_arguments(forward, args, kwargs)]
+        return tuple(values[: len(args)]), dict(zip(kwargs, values[len(args) :], strict=True))
+
+    def after(_module: nn.Module, _args: Any, out: Any) -> Any:
+        return renewed("output", out, {}) if threading.get_ident() == ident else None
+
+    with contextlib.ExitStack() as stack:
+        stack.callback(model.register_forward_pre_hook(before, with_kwargs=True, prepend=True).remove)
+        stack.callback(model.register_forward_hook(after).remove)
+        yield
+
+
+@contextlib.contextmanager
+def replaced_parameters(model: nn.Module, replacements: Mapping[str, Any], met: Met) -> Iterator[None]:
     """Have a model use other tensors as parameters and buffers, wherever it holds them."""
     owned: dict[str, torch.Tensor] = {**dict(model.named_parameters()), **dict(model.named_buffers())}
     places: list[tuple[dict[str, Any], str, Any]] = [
@@ -97,7 +147,7 @@ def replaced_parameters(model: nn.Module, replacements: Mapping[str, Any], done:
             for holder, key, tensor in places:
                 if tensor is owned[name]:
                     holder[key] = made
-            done.add(name)
+            met.done.add(name)
         yield
     finally:
         for holder, key, tensor in places:
@@ -105,15 +155,15 @@ def replaced_parameters(model: nn.Module, replacements: Mapping[str, Any], done:
 
 
 @contextlib.contextmanager
-def replaced_operations(model: nn.Module, replacements: Mapping[str, Any], done: set[str]) -> Iterator[None]:
-    """Have operations of a model give other results; while this lasts, each forward is traced."""
+def replaced_operations(model: nn.Module, replacements: Mapping[str, Any], met: Met) -> Iterator[None]:
+    """Have operations of a model give other results, by names and globs; while this lasts, each forward is traced."""
     forward = model.forward
     ident = threading.get_ident()
 
     def traced(*args: Any, **kwargs: Any) -> Any:
         if threading.get_ident() != ident:
             return forward(*args, **kwargs)
-        exchange = _Exchange(replacements, done)
+        exchange = _Exchange(replacements, met)
         tracer = Tracer(forward, keep_state_changes=True, exchange=exchange)
         exchange.begin(tracer)
         return tracer.run(args, kwargs)
@@ -132,9 +182,10 @@ def replaced_operations(model: nn.Module, replacements: Mapping[str, Any], done:
 class _Exchange:
     """Gives operations other results, by the names that they have in a trace of the model."""
 
-    def __init__(self, replacements: Mapping[str, Any], done: set[str]) -> None:
+    def __init__(self, replacements: Mapping[str, Any], met: Met) -> None:
         self.replacements = replacements
-        self.done = done
+        self.met = met
+        self.globs = [(glob_matcher(name), name) for name in replacements if has_wildcard(name)]
 
     def begin(self, tracer: Tracer) -> None:
         """Learn of the tracer whose operations are to be named."""
@@ -148,11 +199,13 @@ class _Exchange:
         for call in self.record.calls[calls:]:
             self.names.add_call(call)
         name = [self.names.op(each) for each in self.record.ops[ops:]][-1]
-        if name not in self.replacements:
+        self.met.known[name] = None
+        asked = name if name in self.replacements else next((glob for fits, glob in self.globs if fits(name)), None)
+        if asked is None:
             return out
-        self.done.add(name)
+        self.met.done.add(asked)
         if not op.writes:
-            return new_value(name, out, self.replacements[name])
+            return new_value(name, out, self.replacements[asked])
         written = op.writes[0].ref()
-        written.copy_(new_value(name, written, self.replacements[name]))
+        written.copy_(new_value(name, written, self.replacements[asked]))
         return out

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,7 +22,7 @@ from torchatlas.cut import Cut
 from torchatlas.functions import plain_name
 from torchatlas.names import unknown_name
 from torchatlas.once import is_called_once
-from torchatlas.replace import replaced_in_modules, replaced_operations, replaced_parameters
+from torchatlas.replace import Met, replaced_ends, replaced_in_modules, replaced_operations, replaced_parameters
 from torchatlas.symbolic import SymbolicCut, cut_symbolically, reset_default_tracer, set_default_tracer, trace_graph
 from torchatlas.trace import Trace, trace
 
@@ -147,7 +148,8 @@ class Inspect(nn.Module):
         base = name.removesuffix(".in")
         fqn, number = (base, None) if _has_module(self.model, base) else split_call_number(base)
         if fqn == "" or not _has_module(self.model, fqn):
-            return None
+            is_model = base == type(self.model).__name__ and base != name  # what it returns is there at the end only
+            return Tap("", None, is_input=True) if is_model else None
         return Tap(fqn, number, is_input=base != name)
 
     def _stop_if_done(self, taps: Mapping[str, Tap], watch: Watch) -> None:
@@ -299,16 +301,17 @@ def patched(model: nn.Module, replace: Mapping[str, Any]) -> Iterator[nn.Module]
         model: the model.
         replace: names, as for `Inspect`, each with what is put in the place of its value: a tensor, or a function of
             the value (what a module returns, what an operation gives, with `.in` what a module is given). A module's
-            plain name stands for each of its calls, `layer1:2` for the second. Globs (`h.*.mlp`) stand for all
-            submodules that they match. Where operations are named, each forward in the block is traced, which costs
-            more.
+            plain name stands for each of its calls, `layer1:2` for the second; inputs and outputs of the model go by
+            their names in a trace (`x`, `output.logits`), the model itself by its class. Globs (`h.*.mlp`) stand for
+            all submodules that they match, or, if there are none, for all operations. Where operations are named, each
+            forward in the block is traced, which costs more.
 
     Yields:
         The model.
 
     Raises:
-        ValueError: a name does not exist; the closest ones are named. At the end of the block, if a forward ran and one
-            of the operations named did not.
+        ValueError: a name does not exist; the closest ones are named. At the end of the block, if a forward ran and did
+            not come by something that is named.
 
     Example:
         >>> model = nn.Sequential(nn.Linear(2, 2), nn.Tanh())
@@ -317,49 +320,88 @@ def patched(model: nn.Module, replace: Mapping[str, Any]) -> Iterator[nn.Module]
         tensor([[0., 0.]])
     """
     sorted_out = _sorted_out(model, replace)
-    done: set[str] = set()
+    met = Met()
     runs: list[int] = []
     with contextlib.ExitStack() as stack:
-        stack.enter_context(replaced_parameters(model, sorted_out.parameters, done))
-        stack.enter_context(replaced_in_modules(model, sorted_out.modules, done))
+        stack.enter_context(replaced_parameters(model, sorted_out.parameters, met))
+        stack.enter_context(replaced_in_modules(model, sorted_out.modules, met))
+        if sorted_out.ends:
+            stack.enter_context(replaced_ends(model, sorted_out.ends, met))
         if sorted_out.operations:
-            stack.enter_context(replaced_operations(model, sorted_out.operations, done))
+            stack.enter_context(replaced_operations(model, sorted_out.operations, met))
         stack.callback(model.register_forward_hook(lambda *_: runs.append(threading.get_ident())).remove)
         yield model
-    for name in sorted_out.operations:
-        if threading.get_ident() in runs and name not in done:
-            raise unknown_name(name, [*get_layers(model), *done], where="trace(model, inputs).hierarchy")
+    if threading.get_ident() in runs:
+        for name, meant in sorted_out.meant.items():
+            if met.done.isdisjoint(meant):
+                raise _not_met(name, meant, sorted_out, met, model)
+
+
+def _not_met(name: str, meant: Sequence[str], sorted_out: _SortedOut, met: Met, model: nn.Module) -> ValueError:
+    """The error for a replacement that no forward came by."""
+    if meant[0] not in sorted_out.modules:
+        return unknown_name(name, [*get_layers(model), *met.known], where="trace(model, inputs).hierarchy")
+    count = met.calls.get(name, 0)
+    times = f"was called {count} times only" if count else "was not called"
+    return ValueError(
+        f"nothing took the place of {name!r}: the module {times}; a module that is called in another way than "
+        "`module(...)`, or in another thread, is not seen"
+    )
 
 
 class _SortedOut(NamedTuple):
-    """Replacements by how they are made."""
+    """Replacements by how they are made.
+
+    Attributes:
+        ends: of inputs and outputs of the model.
+        meant: each name as the user wrote it with those that it stands for, of which one at least must be met.
+    """
 
     modules: dict[str, Any]
     parameters: dict[str, Any]
+    ends: dict[str, Any]
     operations: dict[str, Any]
+    meant: dict[str, list[str]]
 
 
 def _sorted_out(model: nn.Module, replace: Mapping[str, Any]) -> _SortedOut:
-    found = _SortedOut({}, {}, {})
-    layers = dict(model.named_modules(remove_duplicate=False))
+    found = _SortedOut({}, {}, {}, {}, {})
+    layers = {type(model).__name__, *dict(model.named_modules(remove_duplicate=False))}
     owned = {name for name, _ in (*model.named_parameters(), *model.named_buffers())}
+    arguments = _arguments(model)
     for name, new in replace.items():
-        base = name.removesuffix(".in")
+        base, first = name.removesuffix(".in"), name.split(".")[0].split("[")[0]
+        names = [name]
         if base and (base in layers or split_call_number(base)[0] in layers):
             found.modules[name] = new
         elif name in owned:
             found.parameters[name] = new
         elif query.has_wildcard(name):
             matches = query.glob_matcher(base)
-            names = [layer for layer in get_layers(model) if matches(layer)]
-            if not names:
-                raise unknown_layer(name, model)
-            found.modules.update({f"{layer}.in" if base != name else layer: new for layer in names})
+            names = [f"{layer}{name[len(base) :]}" for layer in get_layers(model) if matches(layer)] or [name]
+            kind = found.operations if names == [name] else found.modules
+            kind.update(dict.fromkeys(names, new))
+        elif query.is_pattern(name):
+            raise ValueError(
+                f"{name!r} is a query, and those take a trace: give the names that trace.find({name!r}) gives"
+            )
+        elif first in ("output", "args", *(parameter.name for parameter in arguments)):
+            found.ends[name] = new
         elif _may_be_in_trace(model, name):
             found.operations[name] = new
+        elif any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in arguments):
+            found.ends[name] = new
         else:
             raise unknown_layer(name, model)
+        found.meant[name] = names
     return found
+
+
+def _arguments(model: nn.Module) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(model.forward).parameters.values())
+    except (TypeError, ValueError):  # callables made in C may have no signature
+        return []
 
 
 def set_tracer(tracer: type[fx.Tracer]) -> None:

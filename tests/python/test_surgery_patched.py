@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from torchatlas import patched, trace
+from torchatlas import Inspect, patched, trace
 
 
 class Loop(nn.Module):
@@ -21,6 +21,22 @@ class Loop(nn.Module):
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return self.lin(self.lin(x) + x)
+
+
+class Ends(nn.Module):
+    """Takes inputs and gives outputs of many forms; has a layer that is never called."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin, self.never = nn.Linear(3, 3), nn.Linear(3, 3)
+
+    def forward(
+        self, x: torch.Tensor, *rest: torch.Tensor, batch: dict[str, Any] | None = None, **more: torch.Tensor
+    ) -> dict[str, Any]:
+        total = self.lin(x) + sum(rest)
+        for value in (*(batch or {}).values(), *more.values()):
+            total = total + value
+        return {"sum": total, "pair": (total + 1, total * 2)}
 
 
 class Pair(nn.Module):
@@ -148,3 +164,69 @@ def test_a_replay_with_replacements_leaves_record_and_model_as_they_are() -> Non
     assert recorded.verify()
     with pytest.raises(ValueError, match=r"did you mean '0\.linear'"):
         recorded.replay(replace={"0.liner": x})
+
+
+def test_inputs_and_outputs_of_the_model_are_replaced_by_their_names() -> None:
+    model, ones, twos = Ends(), torch.ones(2, 3), torch.full((2, 3), 2.0)
+
+    def run(first: torch.Tensor, second: torch.Tensor, third: torch.Tensor, fourth: torch.Tensor) -> Any:
+        return model(first, ones, second, batch={"a": third, "b": ones}, extra=fourth)
+
+    expected = run(twos, twos, twos, twos)
+    replace = {"x": twos, "rest[1]": lambda old: old * 2, "batch.a": twos, "extra": lambda old: old + 1}
+    recorded = trace(model, (ones, ones + 1, ones + 2), {"batch": {"a": ones + 3, "b": ones + 4}, "extra": ones + 5})
+    assert set(replace) < set(recorded.hierarchy)
+    with patched(model, replace):
+        found = model(ones.clone(), ones, ones.clone(), batch={"a": ones, "b": ones}, extra=ones.clone())
+    assert torch.equal(found["sum"], expected["sum"])
+    with patched(model, {"output.pair[0]": torch.zeros_like, "output.sum": lambda old: old + 1}):
+        changed = run(twos, twos, twos, twos)
+    assert torch.equal(changed["pair"][0], torch.zeros(2, 3))
+    assert torch.equal(changed["sum"], expected["sum"] + 1)
+    assert torch.equal(changed["pair"][1], expected["pair"][1])
+
+
+def test_a_tensor_that_is_given_twice_goes_by_its_first_name() -> None:
+    model, ones = Ends(), torch.ones(2, 3)
+    with patched(model, {"x": torch.zeros_like}):
+        found = model(ones, ones)
+    assert torch.equal(found["sum"], trace(model, (ones, ones)).replay(replace={"x": torch.zeros_like})["sum"])
+
+
+def test_the_model_itself_goes_by_its_class() -> None:
+    model, x = Loop(), torch.randn(2, 3)
+    with patched(model, {"Loop.in": torch.zeros_like, "Loop": lambda y: y + 1}):
+        found = model(x)
+    assert torch.equal(found, model(torch.zeros(2, 3)) + 1)
+    assert Inspect(model, "Loop.in")(x)[1] is x
+
+
+def test_globs_of_operations_stand_for_all_that_they_match() -> None:
+    model, x = Loop(), torch.randn(2, 3)
+    with patched(model, {"*.linear": torch.zeros_like}):
+        assert torch.equal(model(x), torch.zeros(2, 3))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("never", "'never': the module was not called"),
+        ("never.in", r"'never\.in': the module was not called"),
+        ("lin:3", "'lin:3': the module was called 1 times only"),
+        ("batch.a", r"did you mean 'batch\.b'"),
+        ("spare", "no node"),
+        ("output.pair[2]", r"did you mean 'output\.pair\[1\]'"),
+        ("lin.linear_1", r"did you mean 'lin\.linear'"),
+        ("l*.linea", r"no node"),
+        ("op:add", r"trace\.find"),
+    ],
+)
+def test_what_no_forward_comes_by_is_an_error(name: str, message: str) -> None:
+    model, ones = Ends(), torch.ones(2, 3)
+    with pytest.raises(ValueError, match=message), patched(model, {name: torch.zeros_like}):
+        model(ones, batch={"b": ones + 1}, more=ones + 2)
+
+
+def test_without_a_forward_nothing_is_missed() -> None:
+    with patched(Ends(), {"never": torch.zeros_like, "x": torch.zeros_like}):
+        pass
