@@ -46,12 +46,14 @@ class Point:
         count: number of operations that have run by then.
         shape: the value there, each tensor replaced by its `Value`: a value, a list or tuple of them, or a template.
         end: for what a call is given: number of operations that have run when the call ends; None for all else.
+        handed_on: for what a call is given or returns: ids of the values that are both, as they are.
     """
 
     name: str
     count: int
     shape: Any
     end: int | None = None
+    handed_on: frozenset[int] = frozenset()
 
     def moments(self) -> list[Moment]:
         """The tensors there."""

@@ -30,11 +30,11 @@ class Locations:
 
     def moment(self, name: str) -> tuple[int, list[Value]]:
         """When a named thing has its value (number of operations run by then), and the values."""
-        rows = self._named
-        if name in rows:
-            return rows[name]
-        if name.endswith(".in") and name[:-3] in self._calls:
-            call = self._calls[name[:-3]]
+        rows, plain = self._named, self._plain(name)
+        if plain in rows:
+            return rows[plain]
+        if plain.endswith(".in") and plain[:-3] in self._calls:
+            call = self._calls[plain[:-3]]
             return call.start, call.reads
         if name in self._hierarchy:
             raise RuntimeError(f"{name!r} did not return in this forward, so it has no value")
@@ -50,7 +50,7 @@ class Locations:
 
     def points(self, name: str) -> list[Point]:
         """The places that a name, a glob or a query stands for."""
-        is_name = name in self._named or name in self._hierarchy or not query.is_pattern(name)
+        is_name = self._plain(name) in self._named or name in self._hierarchy or not query.is_pattern(name)
         names = [name] if is_name else query.find_names(self._graph, name)
         if not names:
             raise ValueError(f"the query {name!r} finds nothing (all names: trace.hierarchy)")
@@ -62,14 +62,29 @@ class Locations:
                 raise RuntimeError(f"the forward did not run through, so it has no output: {self._record.error!r}")
             return Point(name, len(self._record.ops), self._record.output)
         count, values = self.moment(name)
-        call, op = self._calls.get(name), self.ops.get(name)
+        plain = self._plain(name)
+        call, op = self._calls.get(plain), self.ops.get(plain)
         if call is not None:
-            return Point(name, count, call.out)
+            return Point(name, count, call.out, handed_on=self._handed_on(call))
         if op is not None and next(values_in(op.out), None) is not None:
             return Point(name, count, op.out)
-        given = self._calls.get(name.removesuffix(".in")) if name not in self._named else None
+        given = self._calls.get(plain.removesuffix(".in")) if plain not in self._named else None
         shape = values[0] if len(values) == 1 else tuple(values)
-        return Point(name, count, shape, None if given is None else given.end)
+        return (
+            Point(name, count, shape) if given is None else Point(name, count, shape, given.end, self._handed_on(given))
+        )
+
+    def _plain(self, name: str) -> str:
+        """A name without the number of the first call, which the others count from: `lin:1` is `lin`."""
+        base = name.removesuffix(".in")
+        is_first = base.endswith(":1") and base not in self._calls and base[:-2] in self._calls
+        return base[:-2] + name[len(base) :] if is_first else name
+
+    def _handed_on(self, call: Call) -> frozenset[int]:
+        """Ids of the values that a call is given and returns as they are."""
+        inside = self._record.ops[call.start : call.end]
+        kept = {id(value) for value in call.reads} - {id(value) for op in inside for value in op.writes}
+        return frozenset(id(value) for value in values_in(call.out) if id(value) in kept)
 
     @cached_property
     def ops(self) -> dict[str, Op]:

@@ -31,6 +31,12 @@ def replacement(point: Point, new: Any) -> Replacement:
     def make(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
         by_value = {id(value): tensor for value, tensor in zip(values, tensors, strict=True)}
         found = new_tensors(point.name, template, by_value, new)
+        if any(found[key] is not by_value[key] for key in point.handed_on & found.keys()):
+            raise ValueError(
+                f"{point.name!r} can't be replaced in a recorded forward: the module hands on the very tensor that it "
+                "is given, so whoever reads the one later can't be told from who reads the other; use patched, or "
+                "replace what makes the tensor"
+            )
         return [found[id(value)] for value in values]
 
     return Replacement(values, make, point.end)

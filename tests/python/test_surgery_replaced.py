@@ -242,3 +242,57 @@ def test_what_means_nothing_is_refused(residual: tuple[Residual, torch.Tensor]) 
         recorded.extract(replace={"h.1x": double})
     with pytest.raises(ValueError, match="give `inputs`"):
         Extract(model, "h.1", replace={"h.2": double})
+
+
+class HandsOn(nn.Module):
+    """Returns what it is given beside something new."""
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x, x * 2
+
+
+class Reads(nn.Module):
+    """Reads what it gave to a module, and what that handed on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.hands = HandsOn()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        h = x + 1
+        same, double = self.hands(h)
+        return same + 10 * double + 100 * h
+
+
+@pytest.mark.parametrize(
+    ("replace", "expected"),
+    [
+        ({"hands.in": torch.zeros(1)}, 200),  # h is 2, the module's own results are 0
+        ({"hands": (torch.zeros(1), torch.ones(1))}, 210),
+    ],
+)
+def test_what_a_module_hands_on_is_replaced_in_the_model_and_refused_in_a_record(replace: Any, expected: float) -> None:
+    model, x = Reads(), torch.ones(1)
+    with patched(model, replace):
+        assert model(x).item() == expected
+    recorded = trace(model, x)
+    for run in (lambda: recorded.replay(replace=replace), lambda: recorded.extract(replace=replace)):
+        with pytest.raises(ValueError, match="hands on the very tensor that it is given"):
+            run()
+
+
+def test_what_stands_beside_a_tensor_that_is_handed_on_can_be_replaced() -> None:
+    replace = {"hands": lambda out: (out[0], out[1] * 0)}
+    assert trace(Reads(), torch.ones(1)).replay(replace=replace).item() == 202
+    assert Extract(Reads(), inputs=torch.ones(1), replace=replace)(torch.ones(1)).item() == 202
+
+
+def test_the_first_call_may_be_given_its_number() -> None:
+    model = nn.Sequential(nn.Linear(2, 2))
+    model.append(model[0])
+    recorded = trace(model, torch.ones(1, 2))
+    values = recorded.values(["0:1", "0", "0:1.in"])
+    assert torch.equal(values["0:1"], values["0"])
+    assert torch.equal(values["0:1.in"], torch.ones(1, 2))
+    assert recorded.extract("0:1").summary["input"] == ("0:1",)
+    assert torch.equal(recorded.replay(replace={"0:1": torch.zeros(1, 2)}), model[0].bias[None])
