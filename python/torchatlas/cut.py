@@ -14,9 +14,11 @@ from torch import nn
 
 from torchatlas.exchange import new_tensors
 from torchatlas.program import Device, Feed, Function, Guard, Input, Part, Program, Restore, Slot, Step, Swap
-from torchatlas.record import Context
+from torchatlas.record import Context, filled
 from torchatlas.settings import under
 from torchatlas.structure import Template, put_together, take_apart
+
+_STAND_INS = frozenset((Slot, Part, Device))
 
 
 class Cut(nn.Module):
@@ -124,8 +126,8 @@ class Cut(nn.Module):
                 return self.get_submodule(stand_in.path)
             return devices.get(stand_in.name, torch.device(stand_in.name))
 
-        args = [_filled(arg, get) for arg in step.args]
-        kwargs = {name: _filled(arg, get) for name, arg in step.kwargs.items()}
+        args = [filled(arg, get, _STAND_INS) for arg in step.args]
+        kwargs = {name: filled(arg, get, _STAND_INS) for name, arg in step.kwargs.items()}
         if step.device in devices:
             with devices[step.device]:
                 out = step.function.call(*args, **kwargs)
@@ -259,24 +261,6 @@ def _feed(step: Feed, tensor: torch.Tensor | None, slots: dict[int, Any]) -> Non
     given = tensor.clone() if step.is_copied else tensor
     for slot in step.slots:
         slots[slot] = given
-
-
-def _filled(arg: Any, get: Callable[[Any], Any]) -> Any:
-    """An argument, each stand-in replaced."""
-    cls = type(arg)
-    if cls is Slot or cls is Part or cls is Device:
-        return get(arg)
-    if cls is tuple:
-        return tuple([_filled(part, get) for part in arg])
-    if cls is list:
-        return [_filled(part, get) for part in arg]
-    if cls is dict:
-        return {key: _filled(part, get) for key, part in arg.items()}
-    if cls is slice:
-        return slice(_filled(arg.start, get), _filled(arg.stop, get), _filled(arg.step, get))
-    if cls is Template:
-        return put_together(arg, get)
-    return arg
 
 
 def _bind(shape: Any, out: Any, slots: dict[int, Any]) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import copy
-import dataclasses
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -14,69 +12,11 @@ from torch import nn
 from torchatlas.builder import values_in
 from torchatlas.cut import Cut, Holder
 from torchatlas.exchange import is_function, new_tensors
-from torchatlas.program import (
-    Device,
-    Feed,
-    Function,
-    Guard,
-    Input,
-    Leaf,
-    Name,
-    Part,
-    Program,
-    Restore,
-    Slot,
-    Step,
-    Swap,
-    Take,
-)  # fmt: skip # isort: skip
-from torchatlas.record import Nested, Op, Record, Value
+from torchatlas.points import Point, Request, as_template, numbered, output_template, points_in
+from torchatlas.program import Feed, Function, Guard, Input, Leaf, Part, Program, Restore, Step, Swap, Take
+from torchatlas.record import Op, Record, Value
 from torchatlas.slicing import Memories, Moment, Slice, slice_record
-from torchatlas.structure import Template, put_together, take_apart
-
-_Row = TypeVar("_Row")
-
-
-@dataclass(frozen=True, slots=True)
-class Point:
-    """A named place in a record where it can be cut.
-
-    Attributes:
-        name: what the picture calls it.
-        count: number of operations that have run by then.
-        shape: the value there, each tensor replaced by its `Value`: a value, a list or tuple of them, or a template.
-        end: for what a call is given: number of operations that have run when the call ends; None for all else.
-        handed_on: for what a call is given or returns: ids of the values that are both, as they are.
-    """
-
-    name: str
-    count: int
-    shape: Any
-    end: int | None = None
-    handed_on: frozenset[int] = frozenset()
-
-    def moments(self) -> list[Moment]:
-        """The tensors there."""
-        return [Moment(value, self.count) for value in values_in(self.shape)]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be cut out of a record.
-
-    Attributes:
-        given: places whose values become inputs, with the names of these.
-        output: what the cut gives: a nested value with a `Point` where a value of the record goes.
-        share_modules: hold the model's own parameters, not copies.
-        model: the model, where there is one.
-        replaced: places whose values are exchanged, each with the name that the user wrote and what is put there.
-    """
-
-    given: tuple[tuple[Point, str], ...]
-    output: Any
-    share_modules: bool
-    model: Any
-    replaced: tuple[tuple[Point, str, Any], ...] = ()
+from torchatlas.steps import Stepper, modules_of, nameless, part_paths, with_drops
 
 
 class Row(NamedTuple):
@@ -113,15 +53,14 @@ class CutMaker:
             for value in {id(v): v for v in values_in(point.shape)}.values():
                 self.moments.append(Moment(value, point.count))
                 self.owners.append(position)
-        self.points = _points_in(request.output)
+        self.points = points_in(request.output)
         wanted = [moment for point in self.points for moment in point.moments()]
         self.swapped: list[tuple[Point, str, Any]] = []
         self.slice: Slice = self._slice(wanted)
         self._check_replaced()
         keys = {(moment.time, id(moment.value)): key for key, moment in enumerate(self.taken_moments())}
-        self.output = _output_template(request.output, lambda point, value: keys[point.count, id(value)])
-        self._slots: dict[int, int] = {}
-        self._names: dict[int, str] = {}
+        self.output = output_template(request.output, lambda point, value: keys[point.count, id(value)])
+        self._steps = Stepper(record, request.model, describe_place)
 
     def _slice(self, wanted: list[Moment]) -> Slice:
         """The operations that are needed, for what functions are put in, too."""
@@ -173,11 +112,11 @@ class CutMaker:
         """
         for op in self.record.ops:
             for value in values_in(op.out):
-                self._names.setdefault(id(value), names.get(op.index, op.name))
+                self._steps.names.setdefault(id(value), names.get(op.index, op.name))
         inputs, feeds = self._inputs()
         leaves, tensors = self._leaves()
-        timed = [*feeds, *self._swaps(), *self._restores(), *self._takes(), *self._steps(names)]
-        steps = self._with_drops([step for _, _, step in sorted(timed, key=lambda row: row[:2])])
+        timed = [*feeds, *self._swaps(), *self._restores(), *self._takes(), *self._steps.steps(self.slice, names)]
+        steps = with_drops([step for _, _, step in sorted(timed, key=lambda row: row[:2])])
         devices: dict[str, str] = {}
         for leaf, (value, _) in zip(leaves, tensors, strict=True):
             devices.setdefault(str(value.device), leaf.path)
@@ -187,7 +126,7 @@ class CutMaker:
             leaves=tuple(leaves),
             steps=tuple(steps),
             output=self.output,
-            output_names=_output_template(self.request.output, None),
+            output_names=output_template(self.request.output, None),
             guards=tuple(self._guards(inputs)),
             known_keys=known_keys,
             devices=tuple(devices.items()),
@@ -196,9 +135,6 @@ class CutMaker:
         self._fill(cut, leaves, tensors, steps)
         self._fill_replaced(cut)
         return cut
-
-    def _slot(self, value: Value) -> int:
-        return self._slots.setdefault(id(value), len(self._slots))
 
     # Inputs
 
@@ -213,9 +149,9 @@ class CutMaker:
                 if position is None or position in self.slice.used:
                     needed.add(place)
                     feeds.append((count, 0, self._feed(len(rows), place, Moment(value, count), position)))
-                    self._names[id(value)] = name
+                    self._steps.names[id(value)] = name
             held = tuple(f"replaced.given_{len(rows)}_{place}" for place in range(len(tensors)))
-            rows.append(Input(name, _numbered(shape, values), tuple(map(_spec, values)), frozenset(needed), held))
+            rows.append(Input(name, numbered(shape, values), tuple(map(_spec, values)), frozenset(needed), held))
         names = [row.name for row in rows if not row.held]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -228,7 +164,7 @@ class CutMaker:
         return Feed(
             input=row,
             tensor=place,
-            slots=tuple(map(self._slot, (moment.value, *aliases))),
+            slots=tuple(map(self._steps.slot, (moment.value, *aliases))),
             is_copied=is_written or (position is None and moment.value.is_written),
             is_in_place=position in self.slice.in_place,
         )
@@ -259,7 +195,7 @@ class CutMaker:
                 path = f"constants.{constants}"
                 constants += 1
             assert value.tensor is not None
-            rows.append(Leaf(self._slot(value), path, value.kind == "constant" and value.is_written))
+            rows.append(Leaf(self._steps.slot(value), path, value.kind == "constant" and value.is_written))
             tensors.append((value, value.tensor))
         return rows, tensors
 
@@ -277,10 +213,10 @@ class CutMaker:
                 holder._buffers[key] = tensor if is_shared else tensor.detach().clone()
                 if value.kind == "constant" or self._is_temporary(leaf.path):
                     holder._non_persistent_buffers_set.add(key)
-        paths = {id(module): name for name, module in _modules_of(self.request.model)}
+        paths = {id(module): name for name, module in modules_of(self.request.model)}
         for step in steps:
-            for path in _part_paths(step) if isinstance(step, Step) else ():
-                found = next(m for m in self._modules_in_ops() if paths.get(id(m), _nameless(m)) == path)
+            for path in part_paths(step) if isinstance(step, Step) else ():
+                found = next(m for m in self._modules_in_ops() if paths.get(id(m), nameless(m)) == path)
                 owner, _, key = path.rpartition(".")
                 if key not in _holder(cut, owner)._modules:
                     _holder(cut, owner)._modules[key] = found if is_shared else copy.deepcopy(found)
@@ -309,73 +245,8 @@ class CutMaker:
 
     def _is_temporary(self, path: str) -> bool:
         owner, _, key = path.rpartition(".")
-        modules = dict(_modules_of(self.request.model))
+        modules = dict(modules_of(self.request.model))
         return owner in modules and key in modules[owner]._non_persistent_buffers_set
-
-    # Steps
-
-    def _steps(self, names: Mapping[int, str]) -> Iterator[tuple[int, int, Step]]:
-        for op in self.record.ops:
-            if op.index in self.slice.ops:
-                yield op.index, 3, self._step(op, names.get(op.index, op.name), is_query=False)
-        for query in self.slice.queries:
-            yield query.index, 2, self._step(query, query.name, is_query=True)
-
-    def _step(self, op: Op, name: str, *, is_query: bool) -> Step:
-        base = self.record.context
-        follows = base is not None and op.context.grad == base.grad and op.context.inference == base.inference
-        args = tuple(self._packed(arg) for arg in op.args)
-        kwargs = {key: self._packed(arg, key) for key, arg in op.kwargs.items()}
-        results = [] if is_query else list(values_in(op.out))
-        makes = bool(results) and not op.reads and not _has_device((args, kwargs))
-        texts = [*map(self._text, op.args), *(f"{key}={self._text(arg)}" for key, arg in op.kwargs.items())]
-        call = f"{op.name}({', '.join(texts)})"
-        return Step(
-            position=op.index,
-            function=Function(op.func),
-            args=args,
-            kwargs=kwargs,
-            out=None if is_query else self._packed(op.out),
-            context=op.context,
-            follows=follows,
-            device=str(results[0].device) if makes else "",
-            answer=op.out if is_query else None,
-            place=self.describe_place(op) if is_query else "",
-            text=call if is_query else f"{name} = {call}",
-            is_query=is_query,
-        )
-
-    def _packed(self, arg: Any, key: str = "") -> Any:
-        """An argument or result with stand-ins that hold no tensors."""
-        cls = type(arg)
-        if cls is Value:
-            return Slot(self._slot(arg))
-        if cls is torch.device:
-            return Device(str(arg))
-        if cls is str and key == "device":
-            return Device(str(torch.device(arg)))
-        if cls is tuple or cls is list:
-            return cls(self._packed(part) for part in arg)
-        if cls is dict:
-            return {name: self._packed(part, name) for name, part in arg.items()}
-        if cls is slice:
-            return slice(self._packed(arg.start), self._packed(arg.stop), self._packed(arg.step))
-        if cls is Nested:
-            return arg.template.mapped(lambda value: Slot(self._slot(value)))
-        if isinstance(arg, nn.Module):
-            paths = {id(module): name for name, module in _modules_of(self.request.model)}
-            return Part(paths.get(id(arg), _nameless(arg)))
-        return arg
-
-    def _text(self, arg: Any) -> str:
-        if isinstance(arg, Value):
-            return self._names.get(id(arg), arg.name or "constant")
-        if isinstance(arg, (list, tuple)):
-            inner = ", ".join(map(self._text, arg))
-            return f"[{inner}]" if isinstance(arg, list) else f"({inner},)" if len(arg) == 1 else f"({inner})"
-        if isinstance(arg, (Nested, nn.Module)):
-            return "…"
-        return repr(arg)
 
     def replaced(self) -> list[tuple[Point, Any]]:
         """What is put in, where it has an effect, in the user's order."""
@@ -407,7 +278,7 @@ class CutMaker:
 
     def _swaps(self) -> Iterator[tuple[int, int, Swap]]:
         for position, (point, _, new) in enumerate(self.swapped):
-            values = {self._slot(value): value for value in values_in(point.shape)}
+            values = {self._steps.slot(value): value for value in values_in(point.shape)}
             is_run = point.end is None and point.count - 1 in self.slice.ops
             written = {slot for slot, value in values.items() if is_run and self._is_just_written(value, point.count)}
             made: Function | Part | tuple[str, ...] = Function(new)
@@ -420,7 +291,7 @@ class CutMaker:
             swap = Swap(
                 name=point.name,
                 position=point.count,
-                shape=as_template(point.shape).mapped(self._slot),
+                shape=as_template(point.shape).mapped(self._steps.slot),
                 new=made,
                 in_place=frozenset(written),
                 copied=frozenset(slot for slot, value in values.items() if value.is_written),
@@ -432,29 +303,13 @@ class CutMaker:
     def _restores(self) -> Iterator[tuple[int, int, Restore]]:
         for position, (point, _, _) in reversed(list(enumerate(self.swapped))):  # the call inside ends first
             if point.end is not None:
-                slots = dict.fromkeys(self._slot(value) for value in values_in(point.shape))
+                slots = dict.fromkeys(self._steps.slot(value) for value in values_in(point.shape))
                 yield point.end, -1, Restore(tuple(slots), position)
 
     def _takes(self) -> Iterator[tuple[int, int, Take]]:
         for key, (value, count) in enumerate(self.taken_moments()):
             is_copied = self._is_written_after(value, count)
-            yield count, 2, Take(self._slot(value), key, is_copied)
-
-    def _with_drops(self, steps: list[Any]) -> list[Any]:
-        """The steps, each with the slots that nobody reads after it."""
-        last: dict[int, int] = {}
-        for position, step in enumerate(steps):
-            for slot in _slots_of(step):
-                last[slot] = position
-        drops: dict[int, list[int]] = {}
-        for slot, position in last.items():
-            while position < len(steps) and not isinstance(steps[position], Step):
-                position += 1
-            drops.setdefault(position, []).append(slot)
-        return [
-            dataclasses.replace(step, drops=tuple(drops.get(position, ()))) if isinstance(step, Step) else step
-            for position, step in enumerate(steps)
-        ]
+            yield count, 2, Take(self._steps.slot(value), key, is_copied)
 
     # Guards
 
@@ -485,12 +340,6 @@ def _spec(value: Value) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
     return None if value.shape is None else tuple(value.shape), value.dtype, str(value.device)
 
 
-def in_order(rows: Iterable[_Row], point_of: Callable[[_Row], Point]) -> list[_Row]:
-    """What is replaced, in the order in which a forward comes to it: outer calls are given values first."""
-    ends = [(row, point_of(row).end) for row in rows]
-    return [row for row, _ in sorted(ends, key=lambda pair: (pair[1] is not None, -(pair[1] or 0)))]
-
-
 def _is_swapped(point: Point, new: Any) -> bool:
     """Whether a replacement needs the old value: to work on, or to go on with after the call that gets another."""
     return point.end is not None or is_function(new)
@@ -501,72 +350,6 @@ def _tensors_of(point: Point, new: Any) -> tuple[torch.Tensor, ...]:
     template = as_template(point.shape).mapped(id)
     olds = {number: torch.empty(0) for number in template.stand_ins()}  # they only show where tensors are
     return tuple(new_tensors(point.name, template, olds, new).values())
-
-
-def as_template(shape: Any) -> Template:
-    """The value at a point as a template whose stand-ins are values."""
-    if isinstance(shape, Template):
-        return shape
-    if isinstance(shape, Nested):
-        return shape.template
-    return _marked_template(shape, lambda part: (part,) if isinstance(part, Value) else None)
-
-
-def _numbered(shape: Any, values: list[Value]) -> Template:
-    """A template in which each value is replaced by its place in a list."""
-    places = {id(value): place for place, value in enumerate(values)}
-    return as_template(shape).mapped(lambda value: places[id(value)])
-
-
-def _marked_template(value: Any, keys_of: Callable[[Any], Any]) -> Template:
-    """A template of lists, tuples and dicts.
-
-    Args:
-        value: the lists, tuples and dicts.
-        keys_of: for a part: a key in a tuple, a template of keys, or None where the part is to be entered.
-    """
-    keys: dict[int, Any] = {}
-    marks: list[torch.Tensor] = []
-
-    def mark(key: Any) -> torch.Tensor:
-        marks.append(torch.empty(0))
-        keys[id(marks[-1])] = key
-        return marks[-1]
-
-    def marked(part: Any) -> Any:
-        found = keys_of(part)
-        if isinstance(found, Template):
-            return put_together(found, mark)
-        if found is not None:
-            return mark(found[0])
-        if isinstance(part, Mapping):
-            return {key: marked(each) for key, each in part.items()}
-        return type(part)(marked(each) for each in part) if type(part) in (list, tuple) else part
-
-    return take_apart(marked(value), lambda tensor: keys[id(tensor)])
-
-
-def _points_in(output: Any) -> list[Point]:
-    if isinstance(output, Point):
-        return [output]
-    if isinstance(output, Mapping):
-        return [point for part in output.values() for point in _points_in(part)]
-    if isinstance(output, (list, tuple)):
-        return [point for part in output for point in _points_in(part)]
-    return []
-
-
-def _output_template(output: Any, key_of: Callable[[Point, Value], int] | None) -> Template:
-    """The output with a key where each tensor goes; with names, where there is no key, for reading."""
-
-    def keys_of(part: Any) -> Any:
-        if not isinstance(part, Point):
-            return None
-        if key_of is None:
-            return (Name(part.name),)
-        return as_template(part.shape).mapped(lambda value: key_of(part, value))
-
-    return _marked_template(output, keys_of)
 
 
 def _holder(cut: nn.Module, path: str) -> nn.Module:
@@ -581,50 +364,3 @@ def _holder(cut: nn.Module, path: str) -> nn.Module:
 
 def _copied_parameter(tensor: torch.Tensor) -> nn.Parameter:
     return nn.Parameter(tensor.detach().clone(), requires_grad=tensor.requires_grad)
-
-
-def _modules_of(model: Any) -> list[tuple[str, nn.Module]]:
-    root = model if isinstance(model, nn.Module) else getattr(model, "__self__", None)
-    return list(root.named_modules()) if isinstance(root, nn.Module) else []
-
-
-def _nameless(module: nn.Module) -> str:
-    return f"{type(module).__name__}_{id(module)}"
-
-
-def _part_paths(step: Step) -> list[str]:
-    return [arg.path for arg in (*step.args, *step.kwargs.values()) if isinstance(arg, Part)]
-
-
-def _has_device(arg: Any) -> bool:
-    if isinstance(arg, Device):
-        return True
-    if isinstance(arg, (list, tuple)) and type(arg) in (list, tuple):
-        return any(map(_has_device, arg))
-    return isinstance(arg, dict) and any(map(_has_device, arg.values()))
-
-
-def _slots_of(step: Any) -> Iterator[int]:
-    """Slots that a step reads or fills."""
-    if isinstance(step, Feed):
-        yield from step.slots
-    elif isinstance(step, Take):
-        yield step.slot
-    elif isinstance(step, Swap):
-        yield from step.shape.stand_ins()
-    elif isinstance(step, Restore):
-        yield from step.slots
-    else:
-        todo: list[Any] = [step.args, step.kwargs, step.out]
-        while todo:
-            part = todo.pop()
-            if isinstance(part, Slot):
-                yield part.number
-            elif type(part) in (list, tuple):
-                todo.extend(part)
-            elif isinstance(part, dict):
-                todo.extend(part.values())
-            elif isinstance(part, slice):
-                todo.extend((part.start, part.stop, part.step))
-            elif isinstance(part, Template):
-                todo.extend(part.stand_ins())

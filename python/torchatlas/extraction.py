@@ -10,9 +10,10 @@ import torch
 
 from torchatlas.bits import all_same
 from torchatlas.cut import Cut
-from torchatlas.cutting import CutMaker, Point, Request, in_order
+from torchatlas.cutting import CutMaker
 from torchatlas.graph import Graph
 from torchatlas.places import line_of
+from torchatlas.points import Point, Request, in_order
 from torchatlas.query import is_pattern
 from torchatlas.record import Op, Record, Value
 from torchatlas.replace import replacement

@@ -8,9 +8,9 @@ from typing import Any
 
 from torchatlas import query
 from torchatlas.builder import values_in
-from torchatlas.cutting import Point, in_order
 from torchatlas.graph import Graph
 from torchatlas.names import unknown_name
+from torchatlas.points import Point, in_order
 from torchatlas.record import Call, Op, Record, Value
 from torchatlas.replace import replacement
 from torchatlas.replay import Replacement

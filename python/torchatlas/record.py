@@ -6,11 +6,12 @@ Values hold no tensor, except leaves (parameters, buffers, constants) which the 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any, NamedTuple
 
-from torchatlas.structure import Template
+from torchatlas.structure import Template, put_together
 
 
 class Geometry(NamedTuple):
@@ -264,3 +265,27 @@ class Record:
             if value.kind != "op":
                 seen.setdefault(id(value), value)
         return list(seen.values())
+
+
+def filled(arg: Any, get: Callable[[Any], Any], stand_ins: Collection[type]) -> Any:
+    """An argument with what belongs in the place of each stand-in.
+
+    Args:
+        arg: the argument: lists, tuples, dicts, slices and templates are entered.
+        get: gives what belongs in the place of a stand-in.
+        stand_ins: classes of stand-ins.
+    """
+    cls = type(arg)
+    if cls in stand_ins:
+        return get(arg)
+    if cls is tuple:
+        return tuple([filled(part, get, stand_ins) for part in arg])
+    if cls is list:
+        return [filled(part, get, stand_ins) for part in arg]
+    if cls is dict:
+        return {key: filled(part, get, stand_ins) for key, part in arg.items()}
+    if cls is slice:
+        return slice(*(filled(part, get, stand_ins) for part in (arg.start, arg.stop, arg.step)))
+    if cls is Nested:
+        return put_together(arg.template, get)
+    return put_together(arg, get) if cls is Template else arg

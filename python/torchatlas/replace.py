@@ -13,9 +13,9 @@ from torch import nn
 from torchatlas.arguments import named_arguments
 from torchatlas.builder import values_in
 from torchatlas.capture import only_tensor, split_call_number
-from torchatlas.cutting import Point, as_template
 from torchatlas.exchange import new_tensors, new_value
 from torchatlas.names import Names
+from torchatlas.points import Point, as_template
 from torchatlas.query import glob_matcher, has_wildcard
 from torchatlas.record import Op
 from torchatlas.replay import Replacement

@@ -12,17 +12,19 @@ from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
 from torchatlas.numbers import Numbers
 from torchatlas.places import line_of
-from torchatlas.record import Context, Nested, Op, Record, Value
+from torchatlas.record import Context, Nested, Op, Record, Value, filled
 from torchatlas.settings import under
 from torchatlas.slicing import is_plain
 from torchatlas.state import Preserved, set_random_states
-from torchatlas.structure import put_together, take_apart
+from torchatlas.structure import take_apart
 from torchatlas.tensors import storage_key
 
 # What Python asks of a tensor to go on with; asking again changes nothing.
 _QUESTIONS = frozenset(
     ("item", "tolist", "bool", "int", "float", "complex", "index", "equal", "allclose", "is_nonzero")
 )
+
+_STAND_INS = frozenset((Value,))
 
 
 class Replacement(NamedTuple):
@@ -171,8 +173,8 @@ class Replay:
     def _run(self, op: Op) -> None:
         if op.writes and self._watched:
             self._save_captured(op)
-        args = [_unpack(arg, self.get) for arg in op.args]
-        kwargs = {name: _unpack(arg, self.get) for name, arg in op.kwargs.items()}
+        args = [filled(arg, self.get, _STAND_INS) for arg in op.args]
+        kwargs = {name: filled(arg, self.get, _STAND_INS) for name, arg in op.kwargs.items()}
         if self.numbers:
             args, kwargs = self.numbers.adapt(op, args, kwargs)
         try:
@@ -195,8 +197,8 @@ class Replay:
         Raises:
             ValueError: the answer is another one, so that the forward may take another path for these inputs.
         """
-        args = [_unpack(arg, self.get) for arg in query.args]
-        answer = query.func(*args, **{name: _unpack(arg, self.get) for name, arg in query.kwargs.items()})
+        args = [filled(arg, self.get, _STAND_INS) for arg in query.args]
+        answer = query.func(*args, **{name: filled(arg, self.get, _STAND_INS) for name, arg in query.kwargs.items()})
         if not self.numbers.learn_answer(query, answer):
             line = f" in line {line_of(*query.place)} of {query.place[0].co_filename}" if query.place else ""
             raise ValueError(
@@ -292,21 +294,3 @@ def lost_ops(record: Record) -> frozenset[int]:
             lost.add(op.index)
             unknown.update(id(value) for value in (*values_in(op.out), *op.writes))
     return frozenset(lost)
-
-
-def _unpack(arg: Any, get: Callable[[Value], torch.Tensor]) -> Any:
-    """An argument as it was, each value replaced by its tensor."""
-    cls = type(arg)
-    if cls is Value:
-        return get(arg)
-    if cls is tuple:
-        return tuple([_unpack(part, get) for part in arg])
-    if cls is list:
-        return [_unpack(part, get) for part in arg]
-    if cls is dict:
-        return {key: _unpack(part, get) for key, part in arg.items()}
-    if cls is slice:
-        return slice(_unpack(arg.start, get), _unpack(arg.stop, get), _unpack(arg.step, get))
-    if cls is Nested:
-        return put_together(arg.template, get)
-    return arg
