@@ -48,7 +48,7 @@ export function makeAtlas(view, ready) {
     depth: (levels) => view.depth(levels),
     select: (name) => view.select(Array.isArray(name) ? name : [name]),
     get selection() {
-      return [...view.selected];
+      return view.selection;
     },
     search: (text) => findNames(view.graph, text),
     focus: (name) => view.focus(name, false),

@@ -39,7 +39,7 @@ import { solveSimply } from "./engine/simple.js";
 import { chooseFolds } from "./arrange/folds.js";
 import { arrangeList } from "./arrange/list.js";
 import { edgeText, faceOf, headerDetail, labelWidth, LABEL_HEIGHT, STACK_OVERHANG } from "./measure.js";
-import { splitScopes } from "./scopes.js";
+import { bundles, endsOf, splitScopes } from "./scopes.js";
 
 /** Scopes that a layouter remembers before it starts afresh. */
 const MOST_REMEMBERED = 5000;
@@ -225,12 +225,16 @@ function labelsOf(graph, visible) {
   const usual = [...counts].sort((a, b) => b[1] - a[1])[0]?.[0] ?? "float32";
   /** @type {Map<number, Label>} */
   const known = new Map();
-  return visible.links.map(({ spec }) => {
-    const found = known.get(spec);
+  const bundled = bundles(visible);
+  return visible.links.map((link) => {
+    const { spec } = link;
+    const count = bundled.size > 0 ? bundled.get(endsOf(link)) : undefined;
+    const found = count === undefined ? known.get(spec) : undefined;
     if (found) return found;
-    const text = edgeText(graph, spec, usual);
+    const one = edgeText(graph, spec, usual);
+    const text = count === undefined ? one : `${count} tensors, ${one}`;
     const label = { text, width: labelWidth(text) };
-    known.set(spec, label);
+    if (count === undefined) known.set(spec, label);
     return label;
   });
 }

@@ -334,6 +334,7 @@ function repeatTitle(graph, members) {
 
 /** @type {(graph: Graph, members: number[]) => string} */
 function repeatDetail(graph, members) {
+  if (graph.calls[members[0]].loop !== undefined) return `${members.length} rounds of a loop`;
   const fqns = new Set(members.map((id) => graph.calls[id].fqn ?? graph.calls[id].name));
   if (fqns.size === 1) {
     const text = parameterText(graph.calls[members[0]].metrics);

@@ -174,7 +174,8 @@ export function findNames(graph, query) {
   });
   if (tests.length === 0) return [];
   const candidates = [
-    ...graph.calls.map((row) => ({ isCall: true, row })),
+    // Rounds of loops are boxes of the view alone.
+    ...graph.calls.filter(({ loop }) => loop === undefined).map((row) => ({ isCall: true, row })),
     ...graph.nodes.map((row) => ({ isCall: false, row })),
   ];
   return candidates.filter((candidate) => tests.every((test) => test(candidate))).map(({ row }) => row.name);

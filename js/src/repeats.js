@@ -58,10 +58,15 @@ function structureCodes(graph, tree) {
   const size = calls.map(() => 0);
   // A call comes before what it calls, so walking backwards meets children first.
   for (let id = calls.length - 1; id >= 0; id -= 1) {
-    const { type, detail, status } = calls[id];
+    const { type, detail, status, loop } = calls[id];
+    size[id] = tree.flow[id].reduce((sum, child) => sum + (child < 0 ? size[~child] : 1), 0);
+    // What a loop does is the same in all rounds, whatever the shapes.
+    if (loop !== undefined) {
+      ofCall[id] = intern(`loop ${loop}`);
+      continue;
+    }
     const parts = tree.flow[id].map((child) => (child < 0 ? `c${ofCall[~child]}` : `n${ofNode[child]}`));
     ofCall[id] = intern(`call ${type} ${detail} ${status} [${parts}] ${wiring[id].join(" ")}`);
-    size[id] = tree.flow[id].reduce((sum, child) => sum + (child < 0 ? size[~child] : 1), 0);
   }
   return { ofNode, ofCall, size };
 }

@@ -1,5 +1,7 @@
 /** The sole reader of the JSON document: checks it and renames its snake_case names once. */
 
+import { withLoops } from "./loops.js";
+
 /** @typedef {import("./types.js").Graph} Graph */
 
 /** The version of the document that this code reads. */
@@ -19,7 +21,7 @@ export function decode(document) {
   if (problem !== null) return { status: "failure", errors: [problem] };
   const errors = brokenReferences(raw);
   if (errors.length > 0) return { status: "failure", errors };
-  return { status: "success", graph: toGraph(raw) };
+  return { status: "success", graph: withLoops(toGraph(raw)) };
 }
 
 /**

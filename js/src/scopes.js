@@ -34,6 +34,8 @@
 const LIST_LENGTH = 6;
 /** Different children that feed one reader from which on their tensors share a cable. */
 const CABLE_TAILS = 6;
+/** Tensors from one child to another from which on they share a cable: the steps of a sequence, all the masks of an image. */
+const CABLE_TENSORS = 10;
 
 /**
  * @param {VisibleGraph} visible
@@ -43,7 +45,7 @@ export function splitScopes(visible) {
   const listOf = findLists(visible);
   const { scopes, scopeOf, placeOf } = scopeTree(visible, listOf);
   const isCable = manyTails(visible);
-  const tensorOf = tensorFinder(visible, listOf, isCable);
+  const tensorOf = tensorFinder(visible, listOf, isCable, bundles(visible));
   /** @type {number[]} index into specs by tensor; -1 for cables */
   const specs = [];
   /** @type {Map<number, number[]>[]} per scope: indices of its edges by their ends */
@@ -95,6 +97,26 @@ export function splitScopes(visible) {
   return { scopes, paths };
 }
 
+/** @param {import("./types.js").Link} link @returns {string} */
+export const endsOf = ({ tail, head }) => `${tail}>${head}`;
+
+/**
+ * @param {VisibleGraph} visible
+ * @returns {Map<string, number>} by the ends of links that share a cable: how many they are
+ */
+export function bundles({ links, items }) {
+  /** @type {Map<string, number>} */
+  const counts = new Map();
+  const fed = new Int32Array(items.length);
+  for (const { head } of links) fed[head] += 1;
+  // Most graphs have none: they are not to pay for it.
+  for (const link of links) {
+    if (fed[link.head] >= CABLE_TENSORS) counts.set(endsOf(link), (counts.get(endsOf(link)) ?? 0) + 1);
+  }
+  for (const [ends, count] of counts) if (count < CABLE_TENSORS) counts.delete(ends);
+  return counts;
+}
+
 /** @type {(ports: Map<number, number>, tensor: number) => number} numbered as they come */
 function portOf(ports, tensor) {
   const found = ports.get(tensor) ?? ports.size;
@@ -106,14 +128,17 @@ function portOf(ports, tensor) {
  * @param {VisibleGraph} visible
  * @param {(string | null)[]} listOf
  * @param {boolean[]} isCable per item
+ * @param {Map<string, number>} bundled
  * @returns {(link: import("./types.js").Link) => number} number of the tensor or cable that a link is part of
  */
-function tensorFinder({ links }, listOf, isCable) {
+function tensorFinder({ links }, listOf, isCable, bundled) {
   const slots = links.reduce((most, { tailSlot }) => Math.max(most, tailSlot), 0) + 1;
-  /** @type {Map<number | string, number>} by node and slot, by head, or by list */
+  /** @type {Map<number | string, number>} by node and slot, by head, by both ends, or by list */
   const tensors = new Map();
   return (link) => {
-    const key = listOf[link.head] ?? (isCable[link.head] ? ~link.head : link.tailNode * slots + link.tailSlot);
+    const ends = bundled.size > 0 ? endsOf(link) : "";
+    const single = bundled.has(ends) ? ends : link.tailNode * slots + link.tailSlot;
+    const key = listOf[link.head] ?? (isCable[link.head] ? ~link.head : single);
     const tensor = tensors.get(key) ?? tensors.size;
     tensors.set(key, tensor);
     return tensor;

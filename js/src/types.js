@@ -29,6 +29,7 @@
  * @property {string} detail
  * @property {number | null} source
  * @property {Record<string, number>} metrics
+ * @property {number} [loop] of a round of a loop (loops.js), no call of a module: the first round
  *
  * @typedef {{tail: number, head: number, tailSlot: number, slot: string, spec: number}} GraphEdge
  * @typedef {{type: string, message: string, node: number | null, calls: number[], source: number | null, explanation: string, suggestions: string[]}} Failure

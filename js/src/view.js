@@ -16,6 +16,7 @@ import { makeControls, showColours, showState } from "./controls.js";
 import { showCrumbs, showPanel } from "./details.js";
 import { element } from "./dom.js";
 import { createLayouter } from "./layout.js";
+import { withoutRounds } from "./loops.js";
 import { readOptions } from "./options.js";
 import { describeBox, describeRoute } from "./outline.js";
 import { reach } from "./reach.js";
@@ -169,6 +170,11 @@ export class View {
     return controls;
   }
 
+  /** What is selected, as Python knows it. */
+  get selection() {
+    return withoutRounds(this.graph, this.selected);
+  }
+
   get palette() {
     return PALETTES[this.theme];
   }
@@ -278,8 +284,9 @@ export class View {
     this.isOutlineDue = true;
     this.#colour();
     if (this.made) this.#refreshControls(this.made);
-    this.options.onOpen(items.filter((item) => item.isOpen).map((item) => item.name));
-    this.options.onVisible(items);
+    const known = items.filter(({ kind, id }) => kind === "node" || this.graph.calls[id]?.loop === undefined);
+    this.options.onOpen(known.filter((item) => item.isOpen).map((item) => item.name));
+    this.options.onVisible(known);
   }
 
   /** @param {import("./controls.js").Controls} controls */
@@ -472,7 +479,7 @@ export class View {
     this.emphasise();
     this.controls.outline.select(this.selected);
     showPanel(this);
-    this.options.onSelect([...this.selected]);
+    this.options.onSelect(this.selection);
     const [last] = [...this.selected].slice(-1);
     const index = last === undefined ? -1 : this.boxOf(last);
     const box = this.scene.boxes[index];

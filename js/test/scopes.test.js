@@ -75,3 +75,20 @@ test("what many modules send to one reader shares a cable, what one sends stays 
   const parallel = folded.scopes[0].edges.filter((edge) => edge.head === folded.scopes[0].children.length - 2);
   assert.equal(new Set(parallel.map((edge) => edge.tensor)).size, 8);
 });
+
+test("very many tensors from one box to another share a cable, a few stay apart", () => {
+  for (const [count, lines] of [
+    [9, 9],
+    [30, 1],
+  ]) {
+    const b = new DocumentBuilder("Steps");
+    const x = b.input("x", [4]);
+    const parts = b.call("split", "Split", () => Array.from({ length: count }, () => b.op("relu", [x])));
+    b.output("output", b.op("stack", parts));
+    const { visible, scopes, paths } = split(b.build(), 1);
+    const closed = splitScopes({ ...visible });
+    assert.equal(closed.scopes[0].edges.filter(({ link }) => link >= 0).length, lines + 2);
+    assert.equal(paths.length, visible.links.length);
+    assert.equal(scopes.length, closed.scopes.length);
+  }
+});

@@ -232,7 +232,8 @@ test("deep nests and long chains need no deep call stack", () => {
   assert.equal(visibleGraph(deep, allOpen(deep)).items.length, 1003);
   assert.equal(visibleGraph(deep, closedState()).items.length, 3);
   const long = graphOf(chain(20_000));
-  assert.equal(visibleGraph(long, allOpen(long)).items.length, 20_002);
+  const nodes = visibleGraph(long, allOpen(long)).items.filter(({ kind }) => kind === "node");
+  assert.equal(nodes.length, 20_002);
 });
 
 test("a graph is indexed once", () => {

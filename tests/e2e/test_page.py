@@ -11,9 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 from conftest import READY_MS, watched
 from playwright.sync_api import Browser, Locator, Page, expect
+from torch import nn
 
+import torchatlas
 from torchatlas import bundle, export, schema
 from torchatlas.options import ViewOptions
 
@@ -238,6 +241,32 @@ def test_repeat_shows_all_by_a_button_and_by_shift_click(opened: Callable[..., V
     assert blocks <= set(view.visible)
 
 
+class Scan(nn.Module):
+    """Goes through a sequence step by step, without a module for the step."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """Map (time, width) to (width,)."""
+        state = torch.zeros(x.shape[1])
+        for step in x:
+            state = torch.tanh(state * 0.5 + step)
+        return state
+
+
+def test_rounds_of_a_loop_over_operations_fold_and_open(offline_page: Page, tmp_path: Path) -> None:
+    graph = torchatlas.trace(Scan(), torch.rand(20, 4)).graph
+    offline_page.goto(export.save(graph, tmp_path / "scan.html", ViewOptions()).as_uri())
+    view = View(offline_page)
+    assert [name for name in view.visible if name.startswith("loop")] == ["loop.0"]
+    assert not any(name.startswith("tanh") for name in view.visible)
+    view.click("loop.0", "handle")
+    view.wait_visible("tanh")
+    view.wait_still()
+    # Python knows the operations of a round, not the round.
+    view.click("loop.0")
+    view.wait_selected("mul", "add", "tanh")
+    assert "3 operations" in view.root.locator(".panel").inner_text()
+
+
 def test_wheel_zooms_around_the_mouse_and_drag_moves(opened: Callable[..., View]) -> None:
     view = opened(depth=0)
     view.wait_still()
@@ -428,6 +457,8 @@ def test_colour_by_a_number_shows_a_legend(opened: Callable[..., View]) -> None:
     assert legend.locator("i").count() == 6
     view.root.get_by_label("Colour by").select_option(label="dtype")
     assert "float32" in legend.inner_text()
+    view.root.get_by_label("Colour by").select_option(label="depth")
+    assert legend.locator("i").count() > 1
     view.root.get_by_label("Colour by").select_option(label="module type")
     assert not legend.is_visible()
 
