@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from conftest import READY_MS, Lab
+from conftest import READY_MS
+from labs import Lab
 from playwright.sync_api import Locator, Page, expect
 
 MODEL = """

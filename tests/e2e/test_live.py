@@ -1,7 +1,7 @@
 """A live view and its kernel in JupyterLab: busy, restarted, shut down; values of pictures and attention by mouse."""
 
 import pytest
-from conftest import Lab
+from labs import Lab
 from playwright.sync_api import Locator, Page, expect
 from test_lab import DRAW, MODEL, cell, click, ready_view, wait_for_python, wait_until_visible
 

@@ -10,7 +10,8 @@ import nbclient
 import nbformat
 import pytest
 import torch
-from conftest import READY_MS, Lab
+from conftest import READY_MS
+from labs import Lab
 from playwright.sync_api import Browser, Locator, Page
 from test_lab import DRAW, MODEL, cell, click, ready_view, visible, wait_for_python, wait_until_visible
 from torch import nn
