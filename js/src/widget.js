@@ -30,10 +30,17 @@ async function render({ model, el, wasm }) {
   // ipywidgets marks views without a kernel by a class; where another front end does not, silence tells.
   const isConnected = () => el.closest(".jupyter-widgets-disconnected") === null;
   const kernel = askKernel(model, (problem) => view.update({ problem }), isConnected);
+  let isSaving = false;
   const write = (/** @type {Record<string, unknown>} */ values) => {
     const changed = Object.entries(values).filter(([name, value]) => !isSame(model.get(name), value));
     for (const [name, value] of changed) model.set(name, value);
-    if (changed.length > 0) model.save_changes();
+    if (changed.length === 0 || isSaving) return;
+    isSaving = true;
+    // What changes together travels together: each message costs a kilobyte of headers and answers.
+    queueMicrotask(() => {
+      isSaving = false;
+      model.save_changes();
+    });
   };
   let done = /** @type {number} */ (model.get("done"));
   const newCommands = () => {

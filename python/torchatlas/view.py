@@ -230,6 +230,7 @@ class View:
         self._shown_in = media.current_cell()
 
     def _show_widget(self) -> None:
+        picture.warm_up()  # while the widgets are imported and made
         from IPython.display import display
 
         from torchatlas import runtime, widget  # both import anywidget, which a script does without

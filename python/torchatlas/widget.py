@@ -77,6 +77,7 @@ def make(graph: Graph, options: ViewOptions, runtime: Runtime, fallback: str) ->
         selected=list(options.selected),
         commands=numbered(options),
         look=options.look(),
+        layout=runtime.layout,  # one of its own would be one more model, of a kilobyte and a half
     )
 
 
