@@ -284,13 +284,15 @@ def _identifier(name: str) -> str:
 
 
 def _checked(row: Input, value: Any) -> list[torch.Tensor | None]:
-    """The tensors of an input, if they are such as were recorded; a lone one may come without its structure."""
+    """The tensors of an input, if they are such as were recorded; they may come without their structure, in order."""
     places = dict(row.shape.paths(row.name))
     needed = [path for path, position in places.items() if position in row.needed]
     if isinstance(value, torch.Tensor) and len(row.needed) == 1:
         found = {needed[0]: value}
     else:
         found = dict(take_apart(value, _itself).paths(row.name))
+        if found.keys() != places.keys() and len(found) == len(places) and type(value) in (tuple, list):
+            found = dict(zip(places, found.values(), strict=True))  # as `trace.values` gives them
     if not set(needed) <= set(found) <= set(places):
         others = ", ".join(found) or "none"
         raise ValueError(f"input {row.name!r} must hold tensors at {', '.join(needed)}, got them at {others}")

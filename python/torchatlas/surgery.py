@@ -52,7 +52,8 @@ class Inspect(nn.Module):
             submodule (`layer1`, for what it returns; a list of values where it is called several times), of one call of
             it (`layer1:2`), of what it is given (`layer1.in`), or of anything else in `trace(model, ...).hierarchy`: an
             operation (`layer1.relu`), a parameter, an input. What is no module is found by tracing the forward, which
-            costs more. Globs (`layer*`) and queries (`op:softmax in:encoder`) give a dict of all they find.
+            costs more. Globs (`layer*`) and queries (`op:softmax in:encoder`) give a dict of all they find, without
+            modules that are not called.
         keep_output: give the model's output too. Without it, the forward ends as soon as all that was asked for is
             there: for a call or an operation at once; for a module by its plain name as soon as it is sure, from the
             model's code or from an earlier forward, that it is called only once.
@@ -112,7 +113,8 @@ class Inspect(nn.Module):
                 handle.remove()
         if has_ended:
             self._learn(taps)
-        values = {name: tap.answer() for name, tap in taps.items()}
+        exact = {name for asked, found in meant.items() if not query.is_pattern(asked) for name in found}
+        values = {name: tap.answer() for name, tap in taps.items() if tap.values or name in exact}
         for name in traced:
             if name not in watch.values:
                 raise unknown_name(name, watch.known)
@@ -170,10 +172,12 @@ class Inspect(nn.Module):
 
     def _shaped(self, meant: Mapping[str, list[str]], values: Mapping[str, Any]) -> Any:
         """The values in the shape of the request."""
-        found = {
-            name: {each: values[each] for each in names} if query.is_pattern(name) else values[names[0]]
-            for name, names in meant.items()
-        }
+        found: dict[str, Any] = {}
+        for name, names in meant.items():
+            there = {each: values[each] for each in names if each in values}
+            if not there:
+                raise RuntimeError(f"none of the modules that {name!r} stands for was called in this forward")
+            found[name] = there if query.is_pattern(name) else there[names[0]]
         layer = self.layer
         if isinstance(layer, str):
             return found[layer]

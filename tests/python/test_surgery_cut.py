@@ -268,6 +268,29 @@ def test_structured_values_are_inputs_and_outputs_in_their_structure() -> None:
         head((out, h))
 
 
+def test_values_of_a_trace_are_inputs_of_a_part_whatever_their_structure() -> None:
+    class Pyramid(nn.Module):
+        def forward(self, x: torch.Tensor) -> dict[str, torch.Tensor]:
+            return {"0": x * 2, "pool": x[:, :1]}
+
+    class Detector(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.backbone = Pyramid()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            features = self.backbone(x)
+            return features["0"] - features["pool"]
+
+    model, x = Detector(), torch.randn(2, 3)
+    recorded = trace(model, x)
+    part = recorded.extract("backbone")
+    assert torch.equal(part(recorded.values("backbone")["backbone"]), model(x))
+    assert torch.equal(part(model.backbone(x)), model(x))
+    with pytest.raises(ValueError, match="must hold tensors at"):
+        part((x,))
+
+
 def test_tensors_that_the_part_does_not_read_may_be_left_out() -> None:
     class First(nn.Module):
         def __init__(self) -> None:

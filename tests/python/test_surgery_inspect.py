@@ -268,3 +268,22 @@ def test_an_inspected_model_is_a_module_with_the_models_own_parameters() -> None
     inspect = Inspect(model, "lin")
     assert {id(p) for p in inspect.parameters()} == {id(p) for p in model.parameters()}
     assert get_layers(inspect) == ["model", "model.lin", "model.relu"]
+
+
+def test_globs_leave_out_what_is_not_called() -> None:
+    class Blocks(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.block = nn.ModuleList([nn.ModuleDict({"lin": nn.Linear(2, 2), "spare": nn.Linear(2, 2)})])
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.block[0]["lin"](x)
+
+    model, x = Blocks(), torch.ones(1, 2)
+    output, found = Inspect(model, "block.*")(x)
+    assert list(found) == ["block.0.lin"]
+    assert found["block.0.lin"] is output
+    with pytest.raises(RuntimeError, match=r"none of the modules that '\*spare' stands for was called"):
+        Inspect(model, "*spare")(x)
+    with pytest.raises(RuntimeError, match=r"module 'block\.0\.spare' was not called"):
+        Inspect(model, ["block.*", "block.0.spare"])(x)
