@@ -15,6 +15,7 @@ from torchatlas.replay import Replay
 from torchatlas.settings import under
 from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import walk
+from torchatlas.survey import Survey
 from torchatlas.tracer import Tracer
 
 # Calls that hand out a tensor's memory itself.
@@ -99,7 +100,7 @@ class Verifier:
         inputs = [tensor for _, tensor in walk((self._inputs.args, self._inputs.kwargs))]
         for leaf in (*record.owned.values(), *inputs):
             preserved.add_leaf(leaf)
-        preserved.add_modules(*Tracer(self._inputs.target).attributes)
+        preserved.add_modules(*Survey(self._inputs.target).attributes)
         for value in record.leaves():
             tensor = value.tensor
             if tensor is not None and value.is_written:
