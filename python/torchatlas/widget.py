@@ -52,6 +52,10 @@ class GraphWidget(anywidget.AnyWidget):
     done = traitlets.Int(0).tag(sync=True, echo_update=False)
     look: traitlets.Dict[str, Any] = traitlets.Dict().tag(sync=True)
 
+    def __repr__(self) -> str:
+        # Viewers that know no widgets show this below what stands in for the view.
+        return "torchatlas: run the cell for the live view"
+
 
 def make(graph: Graph, options: ViewOptions, runtime: Runtime, fallback: str) -> GraphWidget:
     """Make the widget of a graph.
