@@ -21,6 +21,8 @@ import nbformat
 from playwright.sync_api import Page
 
 START_S = 90
+FRONT = ".jp-NotebookPanel:not(.lm-mod-hidden) .jp-Notebook"
+"""The notebook that is in front."""
 
 
 class Lab:
@@ -50,13 +52,33 @@ class Lab:
         # In a used workspace JupyterLab opens earlier notebooks again.
         place = f"lab/workspaces/{uuid.uuid4().hex}/tree" if app == "lab" else "notebooks"
         page.goto(f"{self.url}/{place}/{self.name}")
+        self._wait_for_kernel(page)
+
+    def open_beside(self, page: Page, cells: list[str]) -> None:
+        """Open a new notebook in a tab of the JupyterLab that the page shows, and wait for its kernel."""
+        name = f"{uuid.uuid4().hex}.ipynb"
+        notebook = nbformat.v4.new_notebook(
+            cells=[nbformat.v4.new_code_cell(code) for code in cells],
+            metadata={"kernelspec": {"name": "python3", "display_name": "Python 3"}},
+        )
+        nbformat.write(notebook, self.folder / name)
+        self.show(page, name)
+        self._wait_for_kernel(page)
+
+    def show(self, page: Page, name: str) -> None:
+        """Bring the tab of a notebook to the front, opening it if it is not."""
+        page.evaluate("(path) => window.jupyterapp.commands.execute('docmanager:open', { path })", name)
+        page.wait_for_function("(path) => window.jupyterapp.shell.currentWidget?.context?.path === path", arg=name)
+        self.name = name
+
+    def _wait_for_kernel(self, page: Page) -> None:
         page.wait_for_function(
             "() => window.jupyterapp?.shell?.currentWidget?.sessionContext?.session?.kernel?.status === 'idle'"
         )
 
     def run_all(self, page: Page) -> None:
         """Run every cell, going on after one that raises, and wait until all have run."""
-        cells = page.locator(".jp-Notebook .jp-CodeCell")
+        cells = page.locator(f"{FRONT} .jp-CodeCell")
         for number in range(cells.count()):
             page.evaluate("(at) => { window.jupyterapp.shell.currentWidget.content.activeCellIndex = at; }", number)
             page.evaluate("() => window.jupyterapp.commands.execute('notebook:run-cell')")

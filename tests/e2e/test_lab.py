@@ -3,7 +3,7 @@
 from typing import Any
 
 from conftest import READY_MS
-from labs import Lab
+from labs import FRONT, Lab
 from playwright.sync_api import Locator, Page, expect
 
 MODEL = """
@@ -41,7 +41,7 @@ def ready_view(cell: Locator) -> Locator:
 
 
 def cell(page: Page, number: int) -> Locator:
-    return page.locator(".jp-Notebook .jp-CodeCell").nth(number)
+    return page.locator(f"{FRONT} .jp-CodeCell").nth(number)
 
 
 def visible(view: Locator) -> list[str]:

@@ -1,4 +1,4 @@
-"""A live view and its kernel in JupyterLab: busy, restarted, shut down; values of pictures and attention by mouse."""
+"""A live view and its kernel in JupyterLab: busy, restarted, failing, one of two; pictures and attention by mouse."""
 
 import pytest
 from labs import Lab
@@ -52,6 +52,69 @@ def test_view_whose_kernel_was_shut_down_says_so_and_goes_on(lab: Lab, lab_page:
     expect(values(view)).to_have_text("no kernel: run the cell again to get values")
     click(lab_page, view, "handle", "stem")
     wait_until_visible(lab_page, view, "stem.fc")
+
+
+FAILING = """
+def fail(name):
+    raise ValueError("no such luck")
+
+view._tensors = fail
+"""
+
+
+def test_error_while_values_are_computed_is_told_in_the_panel_and_the_view_goes_on(lab: Lab, lab_page: Page) -> None:
+    lab.open(lab_page, [MODEL, DRAW, FAILING])
+    lab.run_all(lab_page)
+    view = ready_view(cell(lab_page, 1))
+    said = """() => {
+        const kernel = window.jupyterapp.shell.currentWidget.sessionContext.session.kernel;
+        window.said = "";
+        kernel.iopubMessage.connect((_, { header, content }) => {
+            if (header.msg_type === "stream") window.said += content.text;
+        });
+    }"""
+    lab_page.evaluate(said)
+    click(lab_page, view, "rect", "head")
+    expect(values(view)).to_have_text("no values: ValueError: no such luck")
+    assert "ValueError: no such luck" in lab_page.evaluate("() => window.said")
+    lab.python(lab_page, "del view._tensors")
+    click(lab_page, view, "rect", "stem")
+    values(view).get_by_text("mean ± std").wait_for()
+
+
+OTHER_VERSION = """
+import gzip
+from torchatlas import bundle
+
+script = gzip.decompress(bundle.packed_script())
+assert script.count(b"Search: name") == 1
+bundle.packed_script = lambda: gzip.compress(script.replace(b"Search: name", b"Other version"))
+"""
+
+
+def test_two_notebooks_with_two_versions_and_two_kernels_do_not_meet(lab: Lab, lab_page: Page) -> None:
+    lab.open(lab_page, [MODEL, DRAW])
+    first_name = lab.name
+    lab.run_all(lab_page)
+    assert searches(ready_view(cell(lab_page, 1))).startswith("Search: name")
+    lab.open_beside(lab_page, [OTHER_VERSION + MODEL, DRAW])
+    lab.run_all(lab_page)
+    second = ready_view(cell(lab_page, 1))
+    assert searches(second).startswith("Other version")
+    click(lab_page, second, "rect", "head")
+    wait_for_python(lab, lab_page, "print(view.selected)", "['head']\n")
+    values(second).get_by_text("mean ± std").wait_for()
+    lab.show(lab_page, first_name)
+    assert lab.python(lab_page, "print(view.selected)") == "[]\n"
+    first = ready_view(cell(lab_page, 1))
+    click(lab_page, first, "rect", "stem")
+    wait_for_python(lab, lab_page, "print(view.selected)", "['stem']\n")
+    values(first).get_by_text("mean ± std").wait_for()
+
+
+def searches(view: Locator) -> str:
+    """What the search box says of itself."""
+    return view.locator("input").first.get_attribute("placeholder") or ""
 
 
 PICTURES = """

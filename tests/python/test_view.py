@@ -1,5 +1,7 @@
 """What Python asks of a view, and what the front end tells it, without a browser."""
 
+import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,7 @@ import torch
 from torch import nn
 
 import torchatlas
-from torchatlas import export, fallback, runtime, widget
+from torchatlas import export, fallback, media, runtime, widget
 from torchatlas.view import View
 
 
@@ -196,7 +198,39 @@ def test_names_can_be_no_markup() -> None:
     assert "<img" not in outline
 
 
-def test_marimo_gets_a_page(view: View) -> None:
+def test_marimo_gets_a_page_as_the_value_of_a_cell_and_nothing_before(
+    view: View, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "marimo", types.SimpleNamespace(running_in_notebook=lambda: True))
+    assert media.current() == "html"
+    view.show()
+    assert capsys.readouterr().out == ""
     kind, markup = view._mime_()
     assert kind == "text/html"
     assert markup.startswith("<div><iframe")
+
+
+class Kernel:
+    """What IPython's kernel tells of the cell that runs."""
+
+    def get_parent(self, _channel: str) -> dict[str, Any]:
+        return {"header": {"msg_id": "1"}, "metadata": {"cellId": "a"}}
+
+
+def test_places_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    def medium(**shell: Any) -> str:
+        ipython = types.SimpleNamespace(get_ipython=lambda: types.SimpleNamespace(**shell))
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        return media.current()
+
+    monkeypatch.delenv("KAGGLE_KERNEL_RUN_TYPE", raising=False)
+    assert medium() == "text"  # IPython in a terminal
+    # JupyterLab, Notebook 7, VS Code and Colab have a kernel.
+    assert medium(kernel=Kernel()) == "widget"
+    assert media.cell_id() == "a"
+    monkeypatch.setitem(sys.modules, "google.colab", types.ModuleType("google.colab"))
+    assert medium(kernel=Kernel()) == "widget"
+    # An output on Colab sees no other, so each brings the map's code.
+    assert media.cell_id() is None
+    monkeypatch.setenv("KAGGLE_KERNEL_RUN_TYPE", "Batch")
+    assert medium(kernel=Kernel()) == "html"
