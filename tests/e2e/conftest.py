@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from labs import Lab, running_lab
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Locator, Page, expect, sync_playwright
 
 READY_MS = 60_000
 # Without these, Chromium looks for Google's hosts at every start.
@@ -51,6 +51,25 @@ def watched(context: BrowserContext) -> tuple[Page, list[str]]:
     page.on("console", note)
     page.on("pageerror", lambda error: errors.append(str(error)))
     return page, errors
+
+
+def colour_pixels(view: Locator, colour: str) -> int:
+    """How many pixels of a view's map have a colour, `#rrggbb`, in the frame after the next."""
+    found: int = view.evaluate(
+        """async (element, colour) => {
+            for (let i = 0; i < 2; i += 1) await new Promise(requestAnimationFrame);
+            const canvas = element.shadowRoot.querySelector(".stage canvas");
+            const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+            const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
+            let found = 0;
+            for (let i = 0; i < data.length; i += 4) {
+                found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
+            }
+            return found;
+        }""",
+        colour,
+    )
+    return found
 
 
 def unexpected(errors: list[str], request: pytest.FixtureRequest) -> list[str]:

@@ -10,7 +10,7 @@ import nbclient
 import nbformat
 import pytest
 import torch
-from conftest import READY_MS
+from conftest import READY_MS, colour_pixels
 from labs import Lab
 from playwright.sync_api import Browser, Locator, Page
 from test_lab import DRAW, MODEL, cell, click, ready_view, visible, wait_for_python, wait_until_visible
@@ -176,6 +176,9 @@ def executed_notebook() -> Any:
 def test_saved_page_starts_as_python_asked(offline_page: Page, tmp_path: Path) -> None:
     model = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.ReLU(), nn.Linear(2, 2)))
     view = torchatlas.View(torchatlas.trace(model, torch.ones(1, 2), stats=True), ViewOptions(depth=0))
+    view.open(["0", "1"])
+    view.close("0")
+    view.highlight("0")
     view.focus("op:relu")
     view.select("1.1")
     view.colour({"0": 1, "1.1": 5}, legend="importance")
@@ -184,6 +187,8 @@ def test_saved_page_starts_as_python_asked(offline_page: Page, tmp_path: Path) -
     shown = offline_page.locator(".torchatlas[data-ready='true']")
     shown.wait_for()
     assert {"0", "1.0.relu", "1.1"} <= set(visible(shown))
+    assert "0.linear" not in visible(shown)
+    assert colour_pixels(shown, "#fff3d6") > 500  # the ground of what is highlighted
     assert shown.evaluate("(element) => element.atlas.selection") == ["1.1"]
     assert "importance" in shown.locator(".legend").inner_text()
     panel = shown.locator(".panel").inner_text()

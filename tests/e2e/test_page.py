@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import torch
-from conftest import READY_MS, watched
+from conftest import READY_MS, colour_pixels, watched
 from playwright.sync_api import Browser, Locator, Page, expect
 from torch import nn
 
@@ -83,21 +83,7 @@ class View:
 
     def pixels(self, colour: str) -> int:
         """How many pixels of the map have a colour, `#rrggbb`, in the frame after the next."""
-        found: int = self.root.evaluate(
-            """async (element, colour) => {
-                for (let i = 0; i < 2; i += 1) await new Promise(requestAnimationFrame);
-                const canvas = element.shadowRoot.querySelector(".stage canvas");
-                const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-                const [r, g, b] = [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16));
-                let found = 0;
-                for (let i = 0; i < data.length; i += 4) {
-                    found += data[i] === r && data[i + 1] === g && data[i + 2] === b;
-                }
-                return found;
-            }""",
-            colour,
-        )
-        return found
+        return colour_pixels(self.root, colour)
 
     def wait_still(self) -> None:
         """Wait until nothing moves: the same place in two looks, some frames apart."""
