@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
+
+
+class Digest(NamedTuple):
+    """What tells the bits of a tensor from those of another."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    bits: int
 
 
 def all_same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
@@ -35,3 +44,12 @@ def as_bytes(tensor: torch.Tensor) -> torch.Tensor:
     flat = plain.resolve_conj().resolve_neg().contiguous()
     # A tensor of one element is contiguous with any strides, and `reshape` would keep them.
     return flat.as_strided((flat.numel(),), (1,)).view(torch.uint8)
+
+
+def digest(tensor: torch.Tensor) -> Digest | None:
+    """The digest of a tensor; None where it has no plain values to read."""
+    is_plain = type(tensor) in (torch.Tensor, torch.nn.Parameter)
+    if not is_plain or tensor.is_nested or tensor.is_meta:
+        return None
+    with torch.no_grad():
+        return Digest(tuple(tensor.shape), tensor.dtype, hash(as_bytes(tensor).cpu().numpy().tobytes()))

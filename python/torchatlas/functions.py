@@ -23,6 +23,9 @@ SILENT_WRITERS: dict[str, tuple[tuple[int, ...], int]] = {
 }
 
 
+# Calls that hand out a tensor's memory itself, to code outside torch.
+LENDERS = frozenset(("numpy", "array", "dlpack"))
+
 # Functions of `torch.nn.functional` that write only where an argument asks for it.
 _SWITCHES = {
     "batch_norm": "training",

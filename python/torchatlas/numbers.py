@@ -89,6 +89,20 @@ class Numbers:
                 last[number] = op.index
         return first, last
 
+    def is_fed_from_outside(self, index: int) -> bool:
+        """Whether tensors that came from outside torch are read for the first time after so many operations."""
+        return self._last_outside >= index
+
+    @functools.cached_property
+    def _last_outside(self) -> int:
+        """The last operation that is the first to read a tensor from outside torch; -1 if there is none."""
+        first: dict[int, int] = {}
+        for op in self._ops:
+            for value in op.reads:
+                if value.kind == "constant" and value.note:
+                    first.setdefault(id(value), op.index)
+        return max(first.values(), default=-1)
+
     def learn(self, recorded: Any, found: torch.Size) -> None:
         """Note where a result's shape differs from the recorded one."""
         if recorded is None or len(recorded) != len(found):

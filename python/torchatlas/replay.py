@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from torchatlas.bits import Digest, digest
 from torchatlas.builder import values_in
 from torchatlas.functions import Writes, describe
 from torchatlas.numbers import Numbers
@@ -111,7 +112,7 @@ class Replay:
         runs = [op for op in ops if op.status == "ok" and op.index not in self._left_out]
         asked: dict[int, list[Op]] = {}
         for query in self.record.queries if self.asks else ():
-            if query.name in _QUESTIONS and is_plain(query.out):
+            if isinstance(query.out, Digest) or (query.name in _QUESTIONS and is_plain(query.out)):
                 asked.setdefault(query.index, []).append(query)
         dead = self._last_uses([*runs, *(query for row in asked.values() for query in row)], stops, exchanged, early)
         preserved = Preserved()
@@ -197,10 +198,17 @@ class Replay:
         Raises:
             ValueError: the answer is another one, so that the forward may take another path for these inputs.
         """
+        line = f" in line {line_of(*query.place)} of {query.place[0].co_filename}" if query.place else ""
+        if isinstance(query.out, Digest):
+            if digest(self.get(query.reads[0])) != query.out and self.numbers.is_fed_from_outside(query.index):
+                raise ValueError(
+                    f"the recorded forward gave a tensor to code outside torch by `{query.name}`{line}, and read "
+                    "tensors that came from there; with these inputs its values are others, which can't be followed"
+                )
+            return
         args = [filled(arg, self.get, _STAND_INS) for arg in query.args]
         answer = query.func(*args, **{name: filled(arg, self.get, _STAND_INS) for name, arg in query.kwargs.items()})
         if not self.numbers.learn_answer(query, answer):
-            line = f" in line {line_of(*query.place)} of {query.place[0].co_filename}" if query.place else ""
             raise ValueError(
                 f"the recorded forward read {query.out!r} by `{query.name}`{line}, with these inputs it would be "
                 f"{answer!r}, and another path may be taken, or another number used: record a trace with such inputs"

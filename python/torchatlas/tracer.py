@@ -22,7 +22,8 @@ from torch._C._functorch import peek_interpreter_stack
 
 from torchatlas import patches
 from torchatlas.arguments import function_name, named_arguments
-from torchatlas.functions import Function, Writes, plain_name
+from torchatlas.bits import digest
+from torchatlas.functions import LENDERS, Function, Writes, plain_name
 from torchatlas.identities import ATOMS, Identities, same
 from torchatlas.modes import Functions, Gap, Watch, close_interrupted
 from torchatlas.places import place
@@ -386,6 +387,9 @@ class Tracer:
                 out = self.exchange(op, out)
         else:
             op.status = "query"
+            if info.name in LENDERS and op.reads:
+                lent = op.reads[0].ref()
+                op.out = None if lent is None else digest(lent)
             self.record.host_reads += 1
             self.record.queries.append(op)
         return out

@@ -8,8 +8,8 @@ from typing import Any, Literal
 
 import torch
 
-from torchatlas.bits import all_same, as_bytes
-from torchatlas.functions import Writes, describe
+from torchatlas.bits import all_same, digest
+from torchatlas.functions import LENDERS, Writes, describe
 from torchatlas.inputs import Inputs
 from torchatlas.replay import Replay
 from torchatlas.settings import under
@@ -17,9 +17,6 @@ from torchatlas.state import Preserved, set_random_states
 from torchatlas.structure import walk
 from torchatlas.survey import Survey
 from torchatlas.tracer import Tracer
-
-# Calls that hand out a tensor's memory itself.
-_LENDERS = frozenset(("numpy", "array", "dlpack"))
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ class Verifier:
             return Verification("passed")
         node = self._first_difference()
         reason = f"results differ, first at {node}" if node else "the outputs differ"
-        lender = next((query.name for query in record.queries if query.name in _LENDERS), None)
+        lender = next((query.name for query in record.queries if query.name in LENDERS), None)
         if lender is not None:
             reason += f"; `{lender}` lent a tensor's memory to code outside torch, whose writes are not seen"
         return Verification("failed", reason, node)
@@ -128,14 +125,17 @@ class Verifier:
     def _first_difference(self) -> str | None:
         """Name of the first operation whose results differ between a second trace and a replay."""
         recorded: list[tuple[str, list[Any]]] = []
-        tracer = Tracer(self._inputs.target, on_result=lambda op, tensors: recorded.append((op.name, _bits(tensors))))
+        tracer = Tracer(
+            self._inputs.target,
+            on_result=lambda op, tensors: recorded.append((op.name, [digest(tensor) for tensor in tensors])),
+        )
         tracer.run(self._inputs.args, self._inputs.kwargs)
         replayed: list[tuple[int, str, list[Any]]] = []
         run = Replay(
             self._record,
             self._inputs.feed(),
             [],
-            lambda op, tensors: replayed.append((op.index, op.name, _bits(tensors))),
+            lambda op, tensors: replayed.append((op.index, op.name, [digest(tensor) for tensor in tensors])),
         )
         run.run()
         for (name, bits), (index, again, bits_again) in zip(recorded, replayed, strict=False):
@@ -146,8 +146,3 @@ class Verifier:
 
 def _is_fake(tensor: torch.Tensor) -> bool:
     return hasattr(tensor, "fake_mode")
-
-
-def _bits(tensors: list[torch.Tensor]) -> list[Any]:
-    """A digest of each tensor that tells different bits apart."""
-    return [(tuple(t.shape), t.dtype, hash(as_bytes(t).cpu().numpy().tobytes())) for t in tensors if not t.is_nested]

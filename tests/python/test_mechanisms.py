@@ -451,6 +451,26 @@ def test_numbers_that_cannot_be_followed_are_an_error_and_no_wrong_number(functi
         trace.replay(torch.arange(-9.0, 3.0).reshape(3, 4) / 7)
 
 
+def through_numpy(x):
+    return x + torch.from_numpy(x.detach().numpy() * 2)
+
+
+def test_values_that_came_through_numpy_are_no_stale_constants_of_a_replay():
+    x = torch.randn(3, 4, generator=torch.Generator().manual_seed(1))
+    trace = torchatlas.trace(through_numpy, (x,))
+    assert_equal(trace.replay(x.clone()), through_numpy(x))
+    with pytest.raises(ValueError, match=r"gave a tensor to code outside torch by `numpy` in line"):
+        trace.replay(x + 1)
+
+
+def test_a_tensor_that_numpy_only_looked_at_is_no_obstacle():
+    def shown(x):
+        return x * 2 if x.detach().numpy().max() < 100 else x
+
+    trace = torchatlas.trace(shown, (torch.ones(3),))
+    assert_equal(trace.replay(torch.zeros(3)), torch.zeros(3))
+
+
 @torch.jit.script_if_tracing
 def sum_by_class(x: torch.Tensor, classes: torch.Tensor):
     total = torch.zeros(())
