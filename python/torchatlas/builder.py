@@ -119,7 +119,7 @@ class _Builder:
         return homes
 
     def _add_leaf(self, value: Value, path: str | None, home: Call | None = None) -> int:
-        spec = self._spec(value)
+        spec = self._spec(value, 0)
         count = spec.size_bytes // max(1, getattr(value.dtype, "itemsize", 1))
         note = value.note
         if value.kind == "constant" and note is None and path is not None:
@@ -140,7 +140,7 @@ class _Builder:
 
     def _add_op(self, op: Op) -> None:
         results = self.results[op.index] = _results(op)
-        outputs = tuple(self._spec(value) for value in results)
+        outputs = tuple(self._spec(value, op.index + 1) for value in results)
         slots, arguments = _arguments(op)
         note = _NOTES.get(op.level)
         if op.is_passed_on and op.level != "module":
@@ -165,7 +165,7 @@ class _Builder:
         self.node_of_op[op.index] = node.id
         memory = op.memory or _NO_MEMORY
         for position, value in enumerate(op.reads):
-            self._add_edges(node.id, value, slots[position], memory.get(position))
+            self._add_edges(node.id, value, slots[position], memory.get(position), op.index)
 
     def _is_from_host(self, op: Op) -> bool:
         """Whether a tensor is made from numbers that Python may have read from other tensors before."""
@@ -180,21 +180,22 @@ class _Builder:
         found: list[int] = []
         if self.record.output is None:
             return found
+        end = len(self.record.ops)
         for position, (path, value) in enumerate(self.record.output.paths("output")):
             if value.kind != "op" and id(value) not in self.node_of_leaf:
                 self._add_leaf(value, value.name)
-            spec = self._spec(value)
+            spec = self._spec(value, end)
             node = g.Node(
                 id=len(self.nodes), name=self.names.output(path), kind="output", op=None, call=None, outputs=(spec,),
                 metrics=_metrics(size_bytes=spec.size_bytes),
             )  # fmt: skip
             self.nodes.append(node)
             found.append(node.id)
-            self._add_edges(node.id, value, "0", (self.record.output_memory or {}).get(position))
+            self._add_edges(node.id, value, "0", (self.record.output_memory or {}).get(position), end)
         return found
 
-    def _add_edges(self, head: int, value: Value, slot: str, memory: Any) -> None:
-        spec = self._spec(value)
+    def _add_edges(self, head: int, value: Value, slot: str, memory: Any, time: int) -> None:
+        spec = self._spec(value, time)
         for tail, tail_slot in (self._maker(value),) if memory is None else self._producers(value, memory):
             self.edges.append(g.Edge(tail, head, tail_slot, slot, spec))
 
@@ -222,26 +223,27 @@ class _Builder:
             return self.node_of_leaf[id(value)], 0
         return self.node_of_op[value.op.index], self.results[value.op.index].index(value)
 
-    def _spec(self, value: Value) -> g.TensorSpec:
-        key = (value.shape, value.dtype, value.device, value.requires_grad)
+    def _spec(self, value: Value, time: int) -> g.TensorSpec:
+        shape = value.shape if value.reshaped is None else value.shape_at(time)
+        key = (shape, value.dtype, value.device, value.requires_grad)
         spec = self.specs.get(key)
         if spec is None:
             count = 1
-            for size in value.shape or ():
+            for size in shape or ():
                 count *= int(size)
             spec = self.specs[key] = g.TensorSpec(
-                shape=None if value.shape is None else tuple(int(size) for size in value.shape),
+                shape=None if shape is None else tuple(int(size) for size in shape),
                 dtype=str(value.dtype).removeprefix("torch."),
                 device=str(value.device),
                 requires_grad=bool(value.requires_grad),
-                size_bytes=0 if value.shape is None else count * getattr(value.dtype, "itemsize", 1),
+                size_bytes=0 if shape is None else count * getattr(value.dtype, "itemsize", 1),
             )
         return spec
 
     # Calls
 
     def _call(self, call: Call) -> g.ModuleCall:
-        outputs = tuple(self._spec(value) for value in values_in(call.out))
+        outputs = tuple(self._spec(value, call.end) for value in values_in(call.out))
         return g.ModuleCall(
             id=call.index,
             name=self.names.call(call),
@@ -249,7 +251,7 @@ class _Builder:
             type=call.type,
             parent=None if call.parent is None else call.parent.index,
             status="failed" if call.index in self.failed_calls else call.status,
-            inputs=tuple(self._spec(value) for value in call.reads),
+            inputs=tuple(self._spec(value, call.start) for value in call.reads),
             outputs=outputs,
             detail=_detail(call.module),
             source=self._source(call.place),

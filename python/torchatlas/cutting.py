@@ -151,7 +151,15 @@ class CutMaker:
                     feeds.append((count, 0, self._feed(len(rows), place, Moment(value, count), position)))
                     self._steps.names[id(value)] = name
             held = tuple(f"replaced.given_{len(rows)}_{place}" for place in range(len(tensors)))
-            rows.append(Input(name, numbered(shape, values), tuple(map(_spec, values)), frozenset(needed), held))
+            rows.append(
+                Input(
+                    name,
+                    numbered(shape, values),
+                    tuple(_spec(value, count) for value in values),
+                    frozenset(needed),
+                    held,
+                )
+            )
         names = [row.name for row in rows if not row.held]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
@@ -336,8 +344,9 @@ class CutMaker:
         yield Guard("sizes and numbers that the code worked out in Python are as recorded", False)
 
 
-def _spec(value: Value) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
-    return None if value.shape is None else tuple(value.shape), value.dtype, str(value.device)
+def _spec(value: Value, time: int) -> tuple[tuple[int, ...] | None, torch.dtype, str]:
+    shape = value.shape_at(time)
+    return None if shape is None else tuple(shape), value.dtype, str(value.device)
 
 
 def _is_swapped(point: Point, new: Any) -> bool:

@@ -40,6 +40,8 @@ class Value:
         name: path of a leaf; for a constant what is known of where it comes from.
         made: number of operations recorded before it; orders it among the writes.
         shape, dtype, device, requires_grad: as they were when the tensor was first seen.
+        reshaped: shapes that it was given in place later (`squeeze_`, `t_`), each with the number of operations that
+            had run by then; None if there were none.
         is_written: for a leaf, whether the forward writes into its memory.
         tensor: the tensor itself, of a parameter, buffer or constant, and of an input where the forward consumes an
             iterator; None otherwise.
@@ -48,8 +50,8 @@ class Value:
     """
 
     __slots__ = (
-        "device", "dtype", "is_written", "kind", "made", "name", "note", "op", "ref", "requires_grad", "shape",
-        "tensor",
+        "device", "dtype", "is_written", "kind", "made", "name", "note", "op", "ref", "requires_grad", "reshaped",
+        "shape", "tensor",
     )  # fmt: skip
 
     def __init__(self, kind: str, op: Op | None, made: int) -> None:
@@ -61,10 +63,16 @@ class Value:
         self.tensor: Any = None
         self.ref: Any = None
         self.shape: Any = None
+        self.reshaped: list[tuple[int, Any]] | None = None
         self.dtype: Any = None
         self.device: Any = None
         self.requires_grad = False
         self.is_written = False
+
+    def shape_at(self, time: int) -> Any:
+        """The shape when `time` operations have run."""
+        known = [shape for since, shape in self.reshaped or () if since <= time]
+        return known[-1] if known else self.shape
 
     def __repr__(self) -> str:
         return f"<{self.kind} {self.name or (self.op and self.op.name)} {self.shape}>"

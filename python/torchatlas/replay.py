@@ -180,7 +180,7 @@ class Replay:
             args, kwargs = self.numbers.adapt(op, args, kwargs)
         try:
             out = op.func(*args, **kwargs)
-            self._bind(op.out, out)
+            self._bind(op.out, out, op.index + 1)
         except Exception as error:
             if self.numbers:
                 error.add_note(
@@ -214,16 +214,17 @@ class Replay:
                 f"{answer!r}, and another path may be taken, or another number used: record a trace with such inputs"
             )
 
-    def _bind(self, template: Any, out: Any) -> None:
+    def _bind(self, template: Any, out: Any, time: int) -> None:
         if isinstance(template, Value):
             self.values[id(template)] = out
-            if template.shape is not None and not out.is_nested and out.shape != template.shape:
-                self.numbers.learn(template.shape, out.shape)
+            shape = template.shape if template.reshaped is None else template.shape_at(time)
+            if shape is not None and not out.is_nested and out.shape != shape:
+                self.numbers.learn(shape, out.shape)
         elif isinstance(template, (list, tuple)):
             if len(template) != len(out):
                 raise RuntimeError(f"{len(out)} results where {len(template)} were recorded")
             for part, result in zip(template, out, strict=True):
-                self._bind(part, result)
+                self._bind(part, result, time)
         elif isinstance(template, Nested):
             for value, tensor in zip(template.template.stand_ins(), take_apart(out, _same).stand_ins(), strict=True):
                 self.values[id(value)] = tensor

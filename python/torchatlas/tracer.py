@@ -41,7 +41,7 @@ from torchatlas.settings import attention_flags, current_context
 from torchatlas.state import Preserved
 from torchatlas.structure import take_apart, walk
 from torchatlas.survey import Survey
-from torchatlas.tensors import storage_key
+from torchatlas.tensors import PLAIN, storage_key
 
 _Tensor, _Parameter = torch.Tensor, nn.Parameter
 _functions_len, _functions_push, _functions_pop = (
@@ -377,6 +377,9 @@ class Tracer:
             op.writes = tuple([self._known.value_of(tensor) for tensor in written])
             for tensor, value in zip(written, op.writes, strict=True):
                 self._known.note_write(op, tensor, value)
+                is_plain = type(tensor) in PLAIN and value.shape is not None
+                if is_plain and tensor.shape != value.shape_at(op.index):
+                    value.reshaped = [*(value.reshaped or ()), (op.index + 1, tensor.shape)]
         if has_result or written or info.is_backward or info.writes is Writes.FLAG:
             op.status = "ok"
             ops.append(op)

@@ -291,6 +291,29 @@ def test_values_of_a_trace_are_inputs_of_a_part_whatever_their_structure() -> No
         part((x,))
 
 
+def test_a_tensor_that_gets_another_shape_in_place_is_cut_and_replayed_with_that_shape() -> None:
+    class Turns(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.lin = nn.Linear(4, 3)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            y = self.lin(x) * 1
+            y.t_()
+            y.unsqueeze_(0)
+            return y.expand(5, 3, 2) + torch.zeros(3, 2)
+
+    model, x = Turns(), torch.randn(2, 4)
+    recorded = trace(model, x)
+    assert recorded.verify()
+    assert torch.equal(recorded.replay(x + 1), model(x + 1))
+    shapes = {node.name: node.outputs[0].shape for node in recorded.graph.nodes}
+    assert [shapes[name] for name in ("mul", "t_", "unsqueeze_", "expand")] == [(2, 3), (3, 2), (1, 3, 2), (5, 3, 2)]
+    assert [edge.spec.shape for edge in recorded.graph.edges if edge.head in (5, 6)] == [(2, 3), (3, 2)]
+    for name in ("mul", "t_", "unsqueeze_"):
+        assert torch.equal(recorded.extract(name)(recorded.values(name)[name]), model(x))
+
+
 def test_tensors_that_the_part_does_not_read_may_be_left_out() -> None:
     class First(nn.Module):
         def __init__(self) -> None:
