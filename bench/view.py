@@ -26,7 +26,7 @@ from view_pages import write_pages
 SIZE = (1280, 860)
 LIMIT_MS = 60_000
 REST_MS = 2000
-"""By then the outline is there and Graphviz has started, which a page does after its first picture."""
+"""By then controls and outline are there and Graphviz has started, which a page does after its first picture."""
 
 PAINTED = {
     "torchatlas": "document.querySelector('.torchatlas')?.dataset.ready === 'true'",
@@ -161,6 +161,7 @@ def _clicks(browser: Browser, folder: Path, repeats: int) -> Row:
     for _ in range(repeats):
         for tool, click in (("torchvista", _click_torchvista), ("torchatlas", _click_torchatlas)):
             page, _ = _opened(browser, folder / f"gpt2-48-blocks-{tool}.html", tool)
+            page.wait_for_timeout(REST_MS)
             rounds[tool].append(click(page))
             page.context.close()
     return {"ms": {tool: statistics.median(values) for tool, values in rounds.items()}, "rounds": rounds}

@@ -167,10 +167,21 @@ const FAMILY_PATTERNS = /** @type {[keyof FamilyColours, RegExp][]} */ ([
  * @returns {keyof FamilyColours}
  */
 export function familyOf(type) {
-  if (type === "Conv1d") return "convolution";
-  const found = FAMILY_PATTERNS.find(([, pattern]) => pattern.test(type));
-  return found ? found[0] : "other";
+  let family = families.get(type);
+  if (family === undefined) {
+    family =
+      type === "Conv1d" ? "convolution" : (FAMILY_PATTERNS.find(([, pattern]) => pattern.test(type))?.[0] ?? "other");
+    if (families.size >= MOST_KNOWN) families.clear();
+    families.set(type, family);
+  }
+  return family;
 }
+
+/** Each frame asks for the same few again, thousands of times. @type {Map<string, keyof FamilyColours>} */
+const families = new Map();
+/** @type {Map<string, string>} */
+const mixtures = new Map();
+const MOST_KNOWN = 1000;
 
 /**
  * @param {string} one #rrggbb
@@ -179,6 +190,15 @@ export function familyOf(type) {
  * @returns {string} #rrggbb between the two
  */
 export function mix(one, other, share) {
+  const key = `${one} ${other} ${share}`;
+  const known = mixtures.get(key) ?? mixedAnew(one, other, share);
+  if (mixtures.size >= MOST_KNOWN) mixtures.clear();
+  mixtures.set(key, known);
+  return known;
+}
+
+/** @type {(one: string, other: string, share: number) => string} */
+function mixedAnew(one, other, share) {
   const channels = [1, 3, 5].map((at) => {
     const [a, b] = [one, other].map((colour) => parseInt(colour.slice(at, at + 2), 16));
     return Math.round(a + (b - a) * share)
