@@ -40,7 +40,7 @@ def count_flops(record: Record) -> dict[int, int]:
             continue
         if op.name not in _COUNTED:
             continue
-        key = (op.func, _key(op.args), _key(op.kwargs))
+        key = (op.func, _key(op.args, op.index), _key(op.kwargs, op.index))
         if key not in counted:
             counted[key] = _count(op)
         flops = counted[key]
@@ -55,8 +55,8 @@ def _count(op: Op) -> int | None:
     counter = _Counter(flop_registry)
     try:
         with torch._C.DisableTorchFunction(), torch.no_grad():
-            args = [_on_meta(arg) for arg in op.args]
-            kwargs = {name: _on_meta(arg) for name, arg in op.kwargs.items()}
+            args = [_on_meta(arg, op.index) for arg in op.args]
+            kwargs = {name: _on_meta(arg, op.index) for name, arg in op.kwargs.items()}
             with counter:
                 op.func(*args, **kwargs)
     except Exception:  # noqa: BLE001 # not every operator has a meta kernel; the number is then simply not there
@@ -70,20 +70,20 @@ def _are_known(op: Op) -> bool:
 
 def _count_product(op: Op) -> int:
     """Each element of the result is a sum over the last dimension of the left factor."""
-    left = op.reads[_LEFT_FACTOR.get(op.name, 0)]
-    return 2 * math.prod(op.out.shape) * int(left.shape[-1] if left.shape else 1)
+    left = op.reads[_LEFT_FACTOR.get(op.name, 0)].shape_at(op.index)
+    return 2 * math.prod(op.out.shape) * int(left[-1] if left else 1)
 
 
 def _count_convolution(op: Op) -> int:
     """Each element of the result (of the input, for a transposed one) meets one filter."""
     data, weight = op.reads[:2]
-    places = data if "transpose" in op.name else op.out
-    return 2 * math.prod(places.shape) * math.prod(weight.shape[1:])
+    places = data.shape_at(op.index) if "transpose" in op.name else op.out.shape
+    return 2 * math.prod(places) * math.prod(weight.shape[1:])
 
 
 def _count_attention(op: Op) -> int:
     """Queries by keys, then weights by values."""
-    query, key, value = (row.shape for row in op.reads[:3])
+    query, key, value = (row.shape_at(op.index) for row in op.reads[:3])
     return 2 * math.prod(query[:-1]) * int(key[-2]) * (int(query[-1]) + int(value[-1]))
 
 
@@ -92,8 +92,7 @@ def _count_recurrent(op: Op) -> int:
 
     On the meta device these operators would be unrolled step by step, which takes seconds for long sequences.
     """
-    data = op.reads[0]
-    steps = math.prod(data.shape[:-1])
+    steps = math.prod(op.reads[0].shape_at(op.index)[:-1])
     weights = {id(part): part for arg in op.args if isinstance(arg, (list, tuple)) for part in arg}
     matrices = [value for value in weights.values() if isinstance(value, Value) and len(value.shape or ()) == 2]
     return 2 * steps * sum(math.prod(matrix.shape) for matrix in matrices)
@@ -126,25 +125,25 @@ class _Counter(DispatchMode):
         return out
 
 
-def _on_meta(arg: Any) -> Any:
+def _on_meta(arg: Any, time: int) -> Any:
     """An argument with tensors of the same shapes on the meta device."""
     if isinstance(arg, Value):
-        return torch.empty(tuple(arg.shape), dtype=arg.dtype, device="meta")
+        return torch.empty(tuple(arg.shape_at(time)), dtype=arg.dtype, device="meta")
     if isinstance(arg, (list, tuple)) and not isinstance(arg, torch.Size):
-        return type(arg)([_on_meta(part) for part in arg])
+        return type(arg)([_on_meta(part, time) for part in arg])
     if isinstance(arg, dict):
-        return {key: _on_meta(part) for key, part in arg.items()}
+        return {key: _on_meta(part, time) for key, part in arg.items()}
     if isinstance(arg, Nested):
         raise TypeError("a container of this class has no counterpart on the meta device")
     return arg
 
 
-def _key(arg: Any) -> Any:
+def _key(arg: Any, time: int) -> Any:
     """What tells two arguments apart as far as the count goes."""
     if isinstance(arg, Value):
-        return tuple(arg.shape or ()), arg.dtype
+        return tuple(arg.shape_at(time) or ()), arg.dtype
     if isinstance(arg, (list, tuple)):
-        return tuple(_key(part) for part in arg)
+        return tuple(_key(part, time) for part in arg)
     if isinstance(arg, dict):
-        return tuple((key, _key(part)) for key, part in arg.items())
+        return tuple((key, _key(part, time)) for key, part in arg.items())
     return arg if isinstance(arg, (int, float, str, bool, type(None))) else repr(arg)

@@ -64,6 +64,8 @@ def test_a_recurrent_layer_goes_through_its_weights_at_every_step():
         lambda x: nn.functional.conv2d(x[None, None], torch.ones(2, 1, 2, 2), stride=2),
         lambda x: nn.functional.conv1d(x[None], torch.ones(6, 1, 3), groups=3),
         lambda x: nn.functional.conv_transpose2d(x[None, None], torch.ones(1, 2, 2, 2), stride=2),
+        lambda x: (x * 1).t_() @ torch.ones(3, 5),
+        lambda x: torch.einsum("ij,kj->ik", (x * 1).t_(), torch.ones(6, 3)),
     ],
 )
 def test_counts_are_those_of_pytorch(run):
