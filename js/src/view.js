@@ -402,8 +402,9 @@ export class View {
   insets() {
     const isSmall = this.stage.width <= 700;
     const panel = this.made?.panel;
-    const hasPanel = panel?.hidden === false;
-    const bottom = hasPanel && isSmall ? panel.offsetHeight + 16 : 56;
+    // The first picture makes room for the panel that follows.
+    const hasPanel = panel ? !panel.hidden : this.selected.size > 0;
+    const bottom = hasPanel && isSmall && panel ? panel.offsetHeight + 16 : 56;
     // A tall picture is narrow: it makes room for the minimap only where it would lie under it.
     const isWide = !isSmall && this.scene.width > this.stage.width - 2 * MAP_WIDTH;
     const bannerHeight = this.banner?.isConnected ? this.banner.offsetHeight + 8 : 0;

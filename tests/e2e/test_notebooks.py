@@ -195,3 +195,22 @@ def test_saved_page_starts_as_python_asked(offline_page: Page, tmp_path: Path) -
     assert "look here" in panel
     # Statistics that were measured while tracing need no kernel.
     assert "mean ± std" in panel
+
+
+class Branches(nn.Module):
+    def forward(self, image: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return image.relu(), (tokens @ tokens.transpose(-1, -2)).softmax(-1)
+
+
+def test_first_picture_makes_room_for_the_panel_of_what_is_selected(offline_page: Page, tmp_path: Path) -> None:
+    view = torchatlas.View(torchatlas.trace(Branches(), (torch.ones(1, 3), torch.ones(2, 4, 12, 8))))
+    view.select("relu")
+    offline_page.set_viewport_size({"width": 800, "height": 700})
+    offline_page.goto(view.save(tmp_path / "page.html").as_uri())
+    shown = offline_page.locator(".torchatlas[data-ready='true']")
+    panel = shown.locator(".panel")
+    panel.wait_for()
+    right = "(element) => Math.max(...element.atlas.visible().map((name) => element.atlas.rect(name).right))"
+    box = panel.bounding_box()
+    assert box is not None
+    assert shown.evaluate(right) <= box["x"]
